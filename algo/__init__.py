@@ -1,0 +1,20 @@
+"""WHAT is computed: the language, its graph, its operators and its meaning."""
+from __future__ import annotations
+
+from .dtypes import DTYPES, canonical
+from .errors import AlgorithmError, ArtifactError, BuildError, FluoriteError, InternalError, PlanError, Problem, RunError
+from .expr import Expr
+from .extent import Dim, Extent
+from .graph import Graph, Leaf, Method, Reduction, Stage
+from .program import Module, Parameter, Program, method, param
+from .tensor import Tensor
+from .trace import function, scope, stage
+from .types import DType, Spec, boolean, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from .unbuilt import UNBUILT, Unbuilt
+
+__all__ = [
+    "DTYPES", "UNBUILT", "AlgorithmError", "ArtifactError", "BuildError", "DType", "Dim", "Expr", "Extent", "FluoriteError", "Graph",
+    "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Reduction", "RunError", "Spec", "Stage",
+    "Tensor", "Unbuilt", "boolean", "canonical", "f32", "f64", "function", "i8", "i16", "i32", "i64", "method", "param", "scope", "stage",
+    "u8", "u16", "u32", "u64",
+]  # fmt: skip

@@ -1,0 +1,498 @@
+"""The index-expression IR: one small set of immutable, interned nodes.
+
+Nodes are interned: structurally equal expressions are the same object, so identity is equality, common subexpressions are shared and
+rewrites memoise by node. ``==`` builds a comparison, as in NumPy; use ``is`` to compare nodes.
+"""
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from .dtypes import DEFAULT, FLOATS, INTEGERS, canonical, kind, promote
+from .errors import AlgorithmError, Problem
+from .extent import Dim, Extent
+
+E = TypeVar("E", bound="Expr")
+
+
+class _Interned(type):
+    """Calling a node class returns the one node with these fields."""
+
+    _nodes: ClassVar[weakref.WeakValueDictionary[Any, Any]] = weakref.WeakValueDictionary()
+
+    def __call__(cls, *args: Any) -> Any:
+        key = (cls, *map(_field_key, args))
+        node = cls._nodes.get(key)
+        if node is None:
+            node = cls._nodes[key] = super().__call__(*args)
+        return node
+
+
+def _field_key(value: Any) -> Any:
+    if isinstance(value, Expr):
+        return id(value)
+    if isinstance(value, tuple):
+        return tuple(map(_field_key, value))
+    return (type(value), repr(value)) if isinstance(value, (float, int)) else value
+
+
+@dataclass(frozen=True, eq=False)
+class Expr(metaclass=_Interned):
+    """A scalar as a function of axes. `dtype` is its element type; a weak one yields to the other operand's."""
+
+    __array_priority__: ClassVar[int] = 1000
+    __array_ufunc__: ClassVar[None] = None
+    if TYPE_CHECKING:
+        @property
+        def dtype(self) -> str: ...
+        @property
+        def weak(self) -> bool: ...
+
+    def __add__(self, other: Any) -> Expr:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return binary("div", other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return binary("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return binary("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return binary("mod", other, self)
+
+    def __pow__(self, other: Any) -> Expr:
+        return power(self, other)
+
+    def __rpow__(self, other: Any) -> Expr:
+        return power(other, self)
+
+    def __neg__(self) -> Expr:
+        return unary("neg", self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __abs__(self) -> Expr:
+        return unary("abs", self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return binary("le", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return binary("lt", other, self)
+
+    def __ge__(self, other: Any) -> Expr:
+        return binary("le", other, self)
+
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return binary("eq", self, other)
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return binary("ne", self, other)
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Expr:
+        return binary("and", self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return binary("and", other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return binary("or", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return binary("or", other, self)
+
+    def __xor__(self, other: Any) -> Expr:
+        return binary("xor", self, other)
+
+    def __rxor__(self, other: Any) -> Expr:
+        return binary("xor", other, self)
+
+    def __lshift__(self, other: Any) -> Expr:
+        return binary("shl", self, other)
+
+    def __rshift__(self, other: Any) -> Expr:
+        return binary("shr", self, other)
+
+    def __invert__(self) -> Expr:
+        return unary("not", self)
+
+    def __bool__(self) -> bool:
+        raise refuse("A102", "the truth value of an expression", "its value is known only when the kernel runs",
+                     "fl.where(condition, a, b)", "& | ~ instead of and, or, not")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise refuse("A102", "iteration over an expression", "it is one scalar")
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Expr):
+    value: bool | int | float
+    dtype: str
+    weak: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Axis(Expr):
+    """A loop variable. Axes of one name in different stages differ by `uid`."""
+
+    name: str
+    uid: int
+    dtype: ClassVar[str] = "int32"
+    weak: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, eq=False)
+class Size(Expr):
+    """The value of a symbolic extent."""
+
+    extent: Dim
+    dtype: ClassVar[str] = "int32"
+    weak: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, eq=False)
+class Read(Expr):
+    """source[index]; `source` is the id of a stage or leaf."""
+
+    source: int
+    index: tuple[Expr, ...]
+    dtype: str
+    weak: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class Access(Expr):
+    """A read of a Tensor as written, before views are substituted. Only lives while a stage is being made."""
+
+    tensor: Any
+    index: tuple[Expr, ...]
+    dtype: str
+    weak: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class Op(Expr):
+    op: str
+    args: tuple[Expr, ...]
+    dtype: str
+    weak: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Expr):
+    """A reduction inside an expression; tracing makes a stage of it."""
+
+    kind: str
+    axes: tuple[Axis, ...]
+    extents: tuple[Extent | None, ...]
+    body: Expr
+    dtype: str
+    weak: ClassVar[bool] = False
+
+
+_fresh = itertools.count()
+
+
+def axis(name: str) -> Axis:
+    """A new axis, different from all others of this name."""
+    return Axis(name, next(_fresh))
+
+
+def refuse(code: str, asked: str, why: str, *try_: str) -> AlgorithmError:
+    return AlgorithmError([Problem(code, "algorithm", asked=asked, why=why, try_=try_)])
+
+
+# ---------------------------------------------------------------- building
+ARITHMETIC = ("add", "sub", "mul", "floordiv", "mod", "min", "max")
+COMPARISON = ("lt", "le", "eq", "ne")
+LOGICAL = ("and", "or", "xor")
+REAL = ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "log1p", "expm1", "exp2", "log2", "log10",
+        "sinh", "cosh", "asin", "acos", "atan", "atan2", "pow")
+SYMBOL = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
+          "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>", "pow": "**"}
+
+
+def as_expr(value: Any) -> Expr:
+    """An expression from a Python scalar, a symbolic extent, a rank-0 tensor or an expression."""
+    match value:
+        case Expr():
+            return value
+        case bool():
+            return Const(value, "bool", True)
+        case int():
+            return Const(value, "int32" if -2**31 <= value < 2**31 else "int64", True)
+        case float():
+            return Const(value, "float32", True)
+        case Dim():
+            return Size(value)
+    if hasattr(value, "as_scalar"):
+        scalar: Expr = value.as_scalar()
+        return scalar
+    if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
+        return Const(value.item(), canonical(value.dtype), False)
+    raise refuse("A103", f"{type(value).__name__} in an expression", "an element is a number, a read such as x[i, j], or an axis", "index it: x[i, j]")
+
+
+def cast(value: Any, dtype: Any) -> Expr:
+    e, to = as_expr(value), canonical(dtype)
+    if isinstance(e, Const) and e.weak:
+        return Const(_python(e.value, to), to, False)
+    if e.dtype == to and not e.weak:
+        return e
+    return Op("cast", (e,), to, False)
+
+
+def _python(value: Any, dtype: str) -> bool | int | float:
+    if dtype == "bool":
+        return bool(value)
+    if dtype in FLOATS:
+        return float(value)
+    if isinstance(value, float) and value != value:
+        return 0
+    return int(value)
+
+
+def common(what: str, *args: Expr) -> tuple[str, bool]:
+    dtype, weak = args[0].dtype, args[0].weak
+    for other in args[1:]:
+        joined = promote(dtype, weak, other.dtype, other.weak)
+        if joined is None:
+            raise refuse("A104", f"{what} of {dtype} and {other.dtype}", "these two have no common type", f"fl.cast(x, '{'float32' if 'float' in dtype + other.dtype else 'int64'}') one of them")
+        dtype, weak = joined
+    return dtype, weak
+
+
+def _coerce(e: Expr, dtype: str, weak: bool) -> Expr:
+    if isinstance(e, Const):
+        return Const(_python(e.value, dtype), dtype, weak)
+    if e.dtype == dtype:
+        return e
+    if weak and kind(e.dtype) == kind(dtype):
+        return e
+    return Op("cast", (e,), dtype, weak)
+
+
+def binary(op: str, left: Any, right: Any) -> Expr:
+    a, b = as_expr(left), as_expr(right)
+    dtype, weak = common(SYMBOL.get(op, op), a, b)
+    if op == "div" and kind(dtype) != "float":
+        dtype = "float32"
+    if op in REAL and kind(dtype) != "float":
+        dtype = "float32"
+    if op in ("shl", "shr") and kind(dtype) != "int":
+        raise refuse("A104", f"a shift of {dtype}", "only integers have bits")
+    if op in ("add", "sub", "mul", "floordiv", "mod") and dtype == "bool":
+        dtype = "int32"
+    if op in LOGICAL and kind(dtype) == "float":
+        raise refuse("A104", f"{SYMBOL[op]} of {dtype}", "only booleans and integers have bits", "compare first: (a > 0) & (b > 0)")
+    a, b = _coerce(a, dtype, weak), _coerce(b, dtype, weak)
+    if op in COMPARISON:
+        return Op(op, (a, b), "bool", False)
+    if weak and kind(dtype) == "int" and (folded := fold(op, a, b)) is not None:
+        return folded
+    return Op(op, (a, b), dtype, weak)
+
+
+def fold(op: str, a: Expr, b: Expr) -> Expr | None:
+    """Index arithmetic on constants and the neutral elements, folded while it is written."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        x, y = int(a.value), int(b.value)
+        table: dict[str, Callable[[], int]] = {
+            "add": lambda: x + y, "sub": lambda: x - y, "mul": lambda: x * y, "floordiv": lambda: x // y if y else 0,
+            "mod": lambda: x % y if y else 0, "min": lambda: min(x, y), "max": lambda: max(x, y)}
+        return as_expr(table[op]()) if op in table else None
+    if isinstance(b, Const):
+        if b.value == 0 and op in ("add", "sub"):
+            return a
+        if b.value == 1 and op in ("mul", "floordiv"):
+            return a
+    if isinstance(a, Const) and ((a.value == 0 and op == "add") or (a.value == 1 and op == "mul")):
+        return b
+    return None
+
+
+def unary(op: str, value: Any) -> Expr:
+    e = as_expr(value)
+    if op == "neg":
+        return Const(-e.value, e.dtype, e.weak) if isinstance(e, Const) and kind(e.dtype) != "bool" else binary("sub", Const(0, "int32", True), e) if kind(e.dtype) != "float" else Op("neg", (e,), e.dtype, e.weak)
+    if op == "not":
+        if kind(e.dtype) == "float":
+            raise refuse("A104", f"~ of {e.dtype}", "only booleans and integers have bits")
+        return Op("not", (e,), e.dtype, e.weak)
+    if op in REAL:
+        if kind(e.dtype) != "float":
+            e = _coerce(e, "float32", e.weak)
+        return Op(op, (e,), e.dtype, e.weak)
+    return Op(op, (e,), e.dtype, e.weak)
+
+
+def power(base: Any, exponent: Any) -> Expr:
+    """Whole powers up to 16 become products; others the real power."""
+    b, x = as_expr(base), as_expr(exponent)
+    if isinstance(x, Const) and float(x.value).is_integer() and 1 <= x.value <= 16:
+        result, square, n = None, b, int(x.value)
+        while n:
+            if n & 1:
+                result = square if result is None else result * square
+            square, n = square * square, n >> 1
+        assert result is not None
+        return result
+    if isinstance(x, Const) and x.value == 0.5:
+        return unary("sqrt", b)
+    return binary("pow", b, x)
+
+
+def where(condition: Any, a: Any, b: Any) -> Expr:
+    """a where the condition holds, else b; the branch that is not taken is never evaluated as far as anyone can see."""
+    c, x, y = as_expr(condition), as_expr(a), as_expr(b)
+    if c.dtype != "bool":
+        raise refuse("A104", f"where({c.dtype}, ...)", "the condition must be bool", "where(x != 0, ...)")
+    dtype, weak = common("where", x, y)
+    return Op("where", (c, _coerce(x, dtype, weak), _coerce(y, dtype, weak)), dtype, weak)
+
+
+def strong(e: Expr, dtype: str | None = None) -> Expr:
+    """e with a definite type: the one given, or the default of its kind where it is weak."""
+    to = dtype or (DEFAULT[kind(e.dtype)] if e.weak and kind(e.dtype) != "int" else e.dtype)
+    if e.dtype == to and not e.weak:
+        return e
+    return Const(_python(e.value, to), to, False) if isinstance(e, Const) else Op("cast", (e,), to, False)
+
+
+# ---------------------------------------------------------------- walking
+def children(e: Expr) -> tuple[Expr, ...]:
+    match e:
+        case Read() | Access():
+            return e.index
+        case Op():
+            return e.args
+        case Reduce():
+            return (e.body,)
+    return ()
+
+
+def with_children(e: E, new: tuple[Expr, ...]) -> E:
+    if all(a is b for a, b in zip(children(e), new, strict=True)):
+        return e
+    match e:
+        case Read():
+            return Read(e.source, new, e.dtype)  # type: ignore[return-value]
+        case Access():
+            return Access(e.tensor, new, e.dtype)  # type: ignore[return-value]
+        case Op():
+            return Op(e.op, new, e.dtype, e.weak)  # type: ignore[return-value]
+        case Reduce():
+            return Reduce(e.kind, e.axes, e.extents, new[0], e.dtype)  # type: ignore[return-value]
+    return e
+
+
+def rewrite(e: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
+    """Bottom-up: `rule` sees each node with rewritten children and returns its replacement, or None to keep it."""
+    memo = {} if memo is None else memo
+    if e in memo:
+        return memo[e]
+    new = with_children(e, tuple(rewrite(c, rule, memo) for c in children(e)))
+    changed = rule(new)
+    memo[e] = result = new if changed is None else changed
+    return result
+
+
+def substitute(e: Expr, mapping: dict[Axis, Expr]) -> Expr:
+    return rewrite(e, lambda n: mapping.get(n) if isinstance(n, Axis) else None) if mapping else e
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """Every distinct node once, children first."""
+    seen: set[Expr] = set()
+
+    def visit(n: Expr) -> Iterator[Expr]:
+        if n not in seen:
+            seen.add(n)
+            for c in children(n):
+                yield from visit(c)
+            yield n
+
+    yield from visit(e)
+
+
+def reads(e: Expr) -> list[Read]:
+    return [n for n in walk(e) if isinstance(n, Read)]
+
+
+def axes_of(e: Expr) -> list[Axis]:
+    return [n for n in walk(e) if isinstance(n, Axis)]
+
+
+def node_fields(e: Expr) -> tuple[Any, ...]:
+    return tuple(getattr(e, f.name) for f in fields(e))
+
+
+# ---------------------------------------------------------------- printing
+def show(e: Expr, name: Callable[[int], str] = lambda i: f"%{i}") -> str:
+    """The expression as one would write it."""
+    return _show(e, name, 0)
+
+
+_LEVEL = {"or": 1, "xor": 2, "and": 3, "lt": 4, "le": 4, "eq": 4, "ne": 4, "shl": 5, "shr": 5, "add": 6, "sub": 6, "mul": 7, "div": 7, "floordiv": 7, "mod": 7}
+
+
+def _show(e: Expr, name: Callable[[int], str], level: int) -> str:
+    match e:
+        case Const(value=v):
+            return repr(v)
+        case Axis():
+            return e.name
+        case Size():
+            return str(e.extent) if e.extent.is_atom else f"({e.extent})"
+        case Read():
+            return f"{name(e.source)}[{', '.join(_show(i, name, 0) for i in e.index)}]"
+        case Access():
+            return f"{e.tensor.label}[{', '.join(_show(i, name, 0) for i in e.index)}]"
+        case Reduce():
+            return f"{e.kind}({', '.join(a.name for a in e.axes)} | {_show(e.body, name, 0)})"
+        case Op(op="cast"):
+            return f"{e.dtype}({_show(e.args[0], name, 0)})"
+        case Op(op=op) if op in _LEVEL:
+            mine = _LEVEL[op]
+            text = f"{_show(e.args[0], name, mine)} {SYMBOL[op]} {_show(e.args[1], name, mine + 1)}"
+            return f"({text})" if mine < level else text
+        case Op():
+            return f"{e.op}({', '.join(_show(a, name, 0) for a in e.args)})"
+    raise TypeError(type(e))
+
+
+__all__ = ["FLOATS", "INTEGERS", "Axis", "Const", "Expr", "Op", "Read", "Reduce", "Size", "as_expr", "axes_of", "axis", "binary", "cast",
+           "children", "common", "reads", "refuse", "rewrite", "show", "strong", "substitute", "unary", "walk", "where", "with_children"]

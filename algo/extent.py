@@ -1,0 +1,302 @@
+"""Symbolic extents: integer polynomials over named symbols, with floor division and maximum as opaque atoms.
+
+An extent is a plain ``int`` or a :class:`Dim`; every operation returns an ``int`` when the result is constant. Symbols are at least 1
+unless a plan says otherwise, so that ``h - 1 >= 0`` is provable.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, order=True)
+class Symbol:
+    """A named extent, the same everywhere in one method."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """floor(numerator / denominator)."""
+
+    numerator: Dim
+    denominator: Extent
+
+    def __str__(self) -> str:
+        below = f"({self.denominator})" if isinstance(self.denominator, Dim) and not self.denominator.is_atom else str(self.denominator)
+        return f"({self.numerator})//{below}"
+
+
+@dataclass(frozen=True)
+class Extremum:
+    """The larger (or smaller) of two extents of which neither is provably so."""
+
+    kind: str
+    a: Extent
+    b: Extent
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.a}, {self.b})"
+
+
+Atom = Symbol | Quotient | Extremum
+Monomial = tuple[Atom, ...]
+Extent: TypeAlias = "int | Dim"
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A polynomial: sorted ((monomial, coefficient), ...); the empty monomial is the constant."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def is_atom(self) -> bool:
+        return len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1
+
+    @property
+    def constant(self) -> int:
+        return dict(self.terms).get((), 0)
+
+    def symbols(self) -> Iterator[str]:
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                match atom:
+                    case Symbol(name):
+                        yield name
+                    case Quotient(a, b) | Extremum(_, a, b):
+                        for part in (a, b):
+                            if isinstance(part, Dim):
+                                yield from part.symbols()
+
+    def __add__(self, other: Extent) -> Extent:
+        return _build([*self.terms, *_terms(other)])
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Extent:
+        return self * -1
+
+    def __sub__(self, other: Extent) -> Extent:
+        return self + other * -1
+
+    def __rsub__(self, other: Extent) -> Extent:
+        return self * -1 + other
+
+    def __mul__(self, other: Extent) -> Extent:
+        return _build([(tuple(sorted(m + n, key=str)), c * d) for m, c in self.terms for n, d in _terms(other)])
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Extent) -> Extent:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: Extent) -> Extent:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Extent) -> Extent:
+        return self - floordiv(self, other) * other
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, coefficient in sorted(self.terms, key=lambda t: (not t[0], [str(a) for a in t[0]])):
+            body = "*".join(map(str, monomial))
+            size = "" if abs(coefficient) == 1 and monomial else str(abs(coefficient))
+            part = "*".join(p for p in (size, body) if p)
+            text += ("-" if coefficient < 0 else "+" if text else "") + part
+        return text
+
+    __repr__ = __str__
+
+
+def symbol(name: str) -> Dim:
+    return Dim((((Symbol(name),), 1),))
+
+
+def _terms(e: Extent) -> tuple[tuple[Monomial, int], ...]:
+    return e.terms if isinstance(e, Dim) else (((), int(e)),) if e else ()
+
+
+def _build(terms: list[tuple[Monomial, int]]) -> Extent:
+    total: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        total[monomial] = total.get(monomial, 0) + coefficient
+    kept = {m: c for m, c in total.items() if c}
+    if not kept:
+        return 0
+    if set(kept) == {()}:
+        return kept[()]
+    return Dim(tuple(sorted(kept.items(), key=lambda t: (len(t[0]), [str(a) for a in t[0]]))))
+
+
+def exact_quotient(a: Extent, b: Extent) -> Extent | None:
+    """a / b when b divides every term of a."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b and a % b == 0 else None
+    if b == 1:
+        return a
+    parts = _terms(b)
+    if len(parts) != 1:
+        return 1 if a == b else None
+    (divisor, scale), out = parts[0], []
+    for monomial, coefficient in _terms(a):
+        left = list(monomial)
+        for atom in divisor:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if coefficient % scale:
+            return None
+        out.append((tuple(left), coefficient // scale))
+    return _build(out)
+
+
+def floordiv(a: Extent, b: Extent) -> Extent:
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    exact = exact_quotient(a, b)
+    if exact is not None:
+        return exact
+    if isinstance(b, int):
+        whole = [(m, c) for m, c in _terms(a) if c % b == 0]
+        rest = _build([(m, c) for m, c in _terms(a) if c % b])
+        if whole and isinstance(rest, Dim):
+            return _build([(m, c // b) for m, c in whole]) + floordiv(rest, b)
+        if isinstance(rest, int):
+            return _build([(m, c // b) for m, c in whole]) + rest // b
+    if isinstance(a, int):
+        a = Dim((((), a),)) if a else Dim(())
+    return Dim((((Quotient(a, b),), 1),))
+
+
+def ceildiv(a: Extent, b: Extent) -> Extent:
+    return floordiv(a + b - 1, b)
+
+
+def nonnegative(e: Extent, least: Mapping[str, int] | None = None) -> bool:
+    """Whether e >= 0 is proved when every symbol is at least `least[name]` (1 by default). False means unknown."""
+    if isinstance(e, int):
+        return e >= 0
+    return _provable(e, least) or (relaxed := _without_quotients(e)) is not None and _provable(relaxed, least)
+
+
+def _provable(e: Extent, least: Mapping[str, int] | None) -> bool:
+    shifted: Extent = 0
+    for monomial, coefficient in _terms(e):
+        product: Extent = coefficient
+        for atom in monomial:
+            low = (least or {}).get(atom.name, 1) if isinstance(atom, Symbol) else _least_of(atom, least)
+            if low is None:
+                return False
+            product = product * (Dim((((atom,), 1),)) + low)
+        shifted = shifted + product
+    return all(c >= 0 for _, c in _terms(shifted))
+
+
+def _without_quotients(e: Dim) -> Extent | None:
+    """A lower bound of e without its floor divisions: a - d + 1 <= d * (a // d) <= a, and a // d grows with a."""
+    total: Extent = 0
+    loose: list[tuple[Quotient, int]] = []
+    for monomial, c in e.terms:
+        match monomial:
+            case (Quotient(a, int(d)) as q,) if d > 0:
+                loose.append((q, c))
+            case _:
+                total = total + Dim(((monomial, c),))
+    if not loose:
+        return None
+    while loose:
+        q, c = loose.pop()
+        assert isinstance(q.denominator, int)
+        other = next(((o, k) for o, k in loose if o.denominator == q.denominator and k * c < 0), None)
+        if other is not None and abs(other[1]) == abs(c):
+            up, down = (q, other[0]) if c > 0 else (other[0], q)
+            if nonnegative(up.numerator - down.numerator):
+                loose.remove(other)
+                continue
+        if c % q.denominator:
+            return None
+        total = total + (q.numerator if c < 0 else q.numerator - q.denominator + 1) * (c // q.denominator)
+    return total
+
+
+def _least_of(atom: Quotient | Extremum, least: Mapping[str, int] | None) -> int | None:
+    if isinstance(atom, Quotient):
+        return 0 if nonnegative(atom.numerator, least) and nonnegative(atom.denominator, least) else None
+    both = nonnegative(atom.a, least) and nonnegative(atom.b, least)
+    either = nonnegative(atom.a, least) or nonnegative(atom.b, least)
+    return 0 if (either if atom.kind == "max" else both) else None
+
+
+def at_most(a: Extent, b: Extent, least: Mapping[str, int] | None = None) -> bool:
+    return nonnegative(b - a, least)
+
+
+def maximum(a: Extent, b: Extent) -> Extent:
+    return b if at_most(a, b) else a if at_most(b, a) else Dim((((Extremum("max", a, b),), 1),))
+
+
+def minimum(a: Extent, b: Extent) -> Extent:
+    return a if at_most(a, b) else b if at_most(b, a) else Dim((((Extremum("min", a, b),), 1),))
+
+
+def evaluate(e: Extent, values: Mapping[str, int]) -> int:
+    """The integer that e is for these symbol values; KeyError names a missing symbol."""
+    return int(substitute(e, values.__getitem__))
+
+
+def substitute(e: Extent, value: Callable[[str], Extent]) -> Extent:
+    """e with every symbol replaced."""
+    if isinstance(e, int):
+        return e
+    total: Extent = 0
+    for monomial, coefficient in e.terms:
+        product: Extent = coefficient
+        for atom in monomial:
+            match atom:
+                case Symbol(name):
+                    product = product * value(name)
+                case Quotient(a, b):
+                    product = product * floordiv(substitute(a, value), substitute(b, value))
+                case Extremum(kind, a, b):
+                    product = product * (maximum if kind == "max" else minimum)(substitute(a, value), substitute(b, value))
+        total = total + product
+    return total
+
+
+def symbols_of(e: Extent) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(e.symbols())) if isinstance(e, Dim) else ()
+
+
+def to_json(e: Extent) -> int | str | list[object]:
+    """The prefix form that an artefact's manifest uses."""
+    if isinstance(e, int):
+        return e
+    sums = [_product_json(m, c) for m, c in e.terms]
+    return sums[0] if len(sums) == 1 else ["+", *sums]  # type: ignore[return-value]
+
+
+def _product_json(monomial: Monomial, coefficient: int) -> object:
+    factors: list[object] = [coefficient] if coefficient != 1 or not monomial else []
+    for atom in monomial:
+        match atom:
+            case Symbol(name):
+                factors.append(name)
+            case Quotient(a, b):
+                factors.append(["//", to_json(a), to_json(b)])
+            case Extremum(kind, a, b):
+                factors.append([kind, to_json(a), to_json(b)])
+    return factors[0] if len(factors) == 1 else ["*", *factors]

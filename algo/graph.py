@@ -1,0 +1,280 @@
+"""The Graph: leaves and stages by id, methods with their inputs and results. A value; every level below is derived from it."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .expr import Axis, Expr, Op, Read, reads, rewrite, show
+from .extent import Extent, symbols_of
+from .linear import Ranges, linear
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A tensor that no stage computes: an input of a method, a parameter or state of the Program, or a constant of the algorithm."""
+
+    id: int
+    path: str
+    kind: str                                   # input | parameter | constant
+    shape: tuple[Extent, ...]
+    dtype: str
+    axis_names: tuple[str | None, ...]
+    value: Any = field(default=None, compare=False, repr=False)   # constant: ndarray; parameter: its initialiser
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How a stage combines the values over its reduction axes: sum prod max min any all argmax argmin."""
+
+    kind: str
+    axes: tuple[Axis, ...]
+    extents: tuple[Extent, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """value(axes) for every point of the box of extents; with a reduction, combined over its axes as well."""
+
+    id: int
+    path: str
+    method: str
+    axes: tuple[Axis, ...]
+    extents: tuple[Extent, ...]
+    dtype: str
+    value: Expr
+    reduction: Reduction | None = None
+    op: str = ""                                # the innermost operator or function that made it
+    role: str = "forward"                       # forward | gradient | update
+    origin: str = "user"                        # user | derived
+    source: str = ""                            # file:line of the user's call
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        return self.extents
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.axes)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        return self.reduction.axes if self.reduction else ()
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        pairs = list(zip(self.axes, self.extents, strict=True))
+        return dict(pairs + (list(zip(self.reduction.axes, self.reduction.extents, strict=True)) if self.reduction else []))
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        return tuple(reads(self.value))
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(r.source for r in self.reads))
+
+    @cached_property
+    def facts(self) -> Mapping[str, str]:
+        """What `key=value` selectors ask for."""
+        return {"kind": kind_of(self), "role": self.role, "op": self.op, "dtype": self.dtype, "origin": self.origin}
+
+    def text(self, name: Any = lambda i: f"%{i}") -> str:
+        domain = ", ".join(f"{a.name}:{n}" for a, n in zip(self.axes, self.extents, strict=True))
+        body = show(self.value, name)
+        if self.reduction:
+            over = ", ".join(f"{a.name}:{n}" for a, n in zip(self.reduction.axes, self.reduction.extents, strict=True))
+            body = f"{self.reduction.kind}({over} | {body})"
+        return f"{self.path}({domain}): {self.dtype} = {body}" + (f"    # {self.source}" if self.source else "")
+
+
+def product_operands(s: Stage) -> tuple[Read, Read] | None:
+    """The two reads of a sum of products, if that is what the stage is."""
+    if s.reduction is None or s.reduction.kind != "sum" or not isinstance(s.value, Op) or s.value.op != "mul":
+        return None
+    a, b = s.value.args
+    return (a, b) if isinstance(a, Read) and isinstance(b, Read) else None
+
+
+def kind_of(s: Stage) -> str:
+    """elementwise | broadcast | stencil | gather | reduction | matmul | convolution | scan-free summary used by selectors and rules."""
+    if (pair := product_operands(s)) is not None and s.reduction is not None:
+        used = [{a for i in r.index for a in linear(i).atoms} for r in pair]
+        shared = used[0] & used[1]
+        bare = all(isinstance(i, Axis) for r in pair for i in r.index)
+        if (used[0] - shared) and (used[1] - shared) and set(s.reduction.axes) <= shared:
+            return "matmul" if bare else "convolution"
+    if s.reduction is not None:
+        return "reduction"
+    if any(isinstance(i, Read) or any(isinstance(x, Read) for x in reads(i)) for r in s.reads for i in r.index):
+        return "gather"
+    index: dict[int, set[tuple[Expr, ...]]] = {}
+    for r in s.reads:
+        index.setdefault(r.source, set()).add(r.index)
+    if any(len(v) > 1 for v in index.values()):
+        return "stencil"
+    return "elementwise"
+
+
+@dataclass(frozen=True)
+class Method:
+    """One callable of the model. `result` mirrors what it returned: nested dict, list or tuple of ids."""
+
+    name: str
+    inputs: tuple[int, ...]
+    result: Any
+    doc: str = ""
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(flatten(self.result)))
+
+
+def flatten(tree: Any) -> Iterator[int]:
+    match tree:
+        case dict():
+            for v in tree.values():
+                yield from flatten(v)
+        case list() | tuple():
+            for v in tree:
+                yield from flatten(v)
+        case _:
+            yield tree
+
+
+def map_tree(f: Any, tree: Any) -> Any:
+    match tree:
+        case dict():
+            return {k: map_tree(f, v) for k, v in tree.items()}
+        case list():
+            return [map_tree(f, v) for v in tree]
+        case tuple():
+            return tuple(map_tree(f, v) for v in tree)
+    return f(tree)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """leaves and stages (producers before consumers) of every method of one model."""
+
+    name: str
+    leaves: tuple[Leaf, ...]
+    stages: tuple[Stage, ...]
+    methods: tuple[Method, ...]
+    updates: Mapping[str, int] = field(default_factory=dict)      # state path -> the stage that is its new value
+
+    @cached_property
+    def by_id(self) -> Mapping[int, Leaf | Stage]:
+        return {t.id: t for t in (*self.leaves, *self.stages)}
+
+    @cached_property
+    def outputs(self) -> frozenset[int]:
+        return frozenset(i for m in self.methods for i in m.outputs) | frozenset(self.updates.values())
+
+    @cached_property
+    def consumers(self) -> Mapping[int, tuple[Stage, ...]]:
+        found: dict[int, list[Stage]] = {t: [] for t in self.by_id}
+        for s in self.stages:
+            for source in s.sources:
+                found[source].append(s)
+        return {k: tuple(v) for k, v in found.items()}
+
+    def __getitem__(self, id: int) -> Leaf | Stage:
+        return self.by_id[id]
+
+    def stage(self, id: int) -> Stage | None:
+        found = self.by_id[id]
+        return found if isinstance(found, Stage) else None
+
+    def method(self, name: str) -> Method:
+        return next(m for m in self.methods if m.name == name)
+
+    def stages_of(self, method: str) -> tuple[Stage, ...]:
+        return tuple(s for s in self.stages if s.method == method)
+
+    def symbols(self, method: str | None = None) -> tuple[str, ...]:
+        """Names of the symbolic extents, in order of first use in the inputs."""
+        chosen = [m for m in self.methods if method in (None, m.name)]
+        return tuple(dict.fromkeys(s for m in chosen for i in m.inputs for e in self[i].shape for s in symbols_of(e)))
+
+    def path_of(self, id: int) -> str:
+        return self.by_id[id].path
+
+    def with_stages(self, stages: Iterable[Stage], renamed: Mapping[int, int] | None = None) -> Graph:
+        """The graph with these stages, in producer order; outputs follow `renamed` ids."""
+        to = renamed or {}
+        methods = tuple(replace(m, result=map_tree(lambda i: to.get(i, i), m.result)) for m in self.methods)
+        return replace(self, stages=ordered(stages), methods=methods, updates={k: to.get(v, v) for k, v in self.updates.items()})
+
+    def text(self) -> str:
+        name = self.path_of
+        lines = [f"graph {self.name}"]
+        for leaf in self.leaves:
+            lines.append(f"  {leaf.kind} {leaf.path}: {leaf.dtype}[{', '.join(f'{n}={e}' if n and n != str(e) else str(e) for n, e in zip(leaf.axis_names, leaf.shape, strict=True))}]")
+        for m in self.methods:
+            lines.append(f"  method {m.name}({', '.join(self[i].name for i in m.inputs)})")
+            lines += [f"    {s.text(name)}" for s in self.stages_of(m.name)]
+            lines.append(f"    return {map_tree(_Name(name), m.result)!r}")
+        return "\n".join(lines)
+
+    def run(self, *inputs: Any, method: str | None = None, parameters: Mapping[str, np.ndarray] | None = None, **named: Any) -> Any:
+        """The value of a method on the NumPy interpreter, which is the meaning of the language."""
+        from .interpreter import run
+
+        return run(self, inputs, named, method=method, parameters=parameters)
+
+
+class _Name:
+    """Wraps ids so that a printed result tree shows paths without quotes."""
+
+    def __init__(self, name: Any, id: int | None = None) -> None:
+        self.name, self.id = name, id
+
+    def __call__(self, id: int) -> _Name:
+        return _Name(self.name, id)
+
+    def __repr__(self) -> str:
+        return str(self.name(self.id))
+
+
+def ordered(stages: Iterable[Stage]) -> tuple[Stage, ...]:
+    """Producers before consumers, otherwise as given."""
+    pending = {s.id: s for s in stages}
+    out: dict[int, Stage] = {}
+
+    def visit(start: Stage) -> None:
+        stack = [(start, iter(start.sources))]
+        while stack:
+            s, sources = stack[-1]
+            for source in sources:
+                if source in pending and source not in out:
+                    stack.append((pending[source], iter(pending[source].sources)))
+                    break
+            else:
+                out.setdefault(s.id, s)
+                stack.pop()
+
+    for s in list(pending.values()):
+        if s.id not in out:
+            visit(s)
+    return tuple(out.values())
+
+
+def redirect(s: Stage, to: Mapping[int, int]) -> Stage:
+    """The stage reading other producers."""
+    if not any(i in to for i in s.sources):
+        return s
+    value = rewrite(s.value, lambda e: Read(to[e.source], e.index, e.dtype) if isinstance(e, Read) and e.source in to else None)
+    return replace(s, value=value)

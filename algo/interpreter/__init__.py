@@ -1,0 +1,88 @@
+"""The interpreter: the meaning of a Graph, on NumPy. Everything that is compiled is compared with it."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..graph import Graph, Leaf, Stage, map_tree
+from ..parameters import given_parameters, initial_parameters
+from .arguments import choose, take
+from .stages import Evaluation
+
+Array = np.ndarray[Any, Any]
+Watch = Callable[[Stage, Array], None]
+
+
+def run(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, method: str | None = None,
+        parameters: Mapping[str, Any] | None = None, float64: bool = False, watch: Watch | None = None, seed: int = 0) -> Any:
+    """What the method returns, nested as it returned it: arrays of the declared dtypes.
+
+    `method` may be left out where there is one. Parameters come from `parameters` (complete, by path), else from their initialisers
+    and `seed`. With `float64`, float32 parts are computed and returned in float64. `watch(stage, array)` sees every stage in turn.
+    Raises RunError: wrong inputs or parameters, a negative extent, a maximum over nothing.
+    """
+    chosen = choose(graph, method)
+    arrays, symbols = take(graph, chosen, inputs, named or {})
+    held = leaf_arrays(graph, arrays, parameters, seed)
+    stages = needed(graph, chosen.outputs)
+    last = {source: n for n, s in enumerate(stages) for source in s.sources}
+    evaluation = Evaluation(symbols, float64)
+    for n, s in enumerate(stages):
+        held[s.id] = evaluation.stage(s, held)
+        if watch is not None:
+            watch(s, held[s.id])
+        for source in s.sources:
+            if last[source] == n and source not in chosen.outputs:
+                held.pop(source, None)
+
+    def result(i: int) -> Array:
+        """A leaf that is returned as it came is copied, so that no result shares memory with an input."""
+        return np.array(held[i], evaluation.working(graph[i].dtype)) if isinstance(graph[i], Leaf) else held[i]
+
+    return map_tree(result, chosen.result)
+
+
+def evaluate_stages(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, method: str | None = None,
+                    parameters: Mapping[str, Any] | None = None, float64: bool = False, seed: int = 0) -> dict[int, Array]:
+    """The array of every leaf and stage that the method needs, by id, for comparisons stage by stage. Arguments and errors as for `run`."""
+    chosen = choose(graph, method)
+    arrays, symbols = take(graph, chosen, inputs, named or {})
+    held = leaf_arrays(graph, arrays, parameters, seed)
+    evaluation = Evaluation(symbols, float64)
+    for s in needed(graph, chosen.outputs):
+        held[s.id] = evaluation.stage(s, held)
+    return held
+
+
+def leaf_arrays(graph: Graph, inputs: Mapping[int, Array], parameters: Mapping[str, Any] | None, seed: int = 0) -> dict[int, Array]:
+    """Inputs, constants and parameters by id."""
+    values = given_parameters(graph, parameters) if parameters is not None else initial_parameters(graph, seed)
+    held = dict(inputs)
+    for leaf in graph.leaves:
+        if leaf.kind == "constant":
+            held[leaf.id] = np.asarray(leaf.value)
+        elif leaf.kind == "parameter":
+            held[leaf.id] = values[leaf.path]
+    return held
+
+
+def needed(graph: Graph, outputs: tuple[int, ...]) -> list[Stage]:
+    """The stages that the outputs depend on, producers first."""
+    wanted: set[int] = set()
+    pending = list(outputs)
+    while pending:
+        i = pending.pop()
+        if i not in wanted and (s := graph.stage(i)) is not None:
+            wanted.add(i)
+            pending += s.sources
+    return [s for s in graph.stages if s.id in wanted]
+
+
+def method_symbols(graph: Graph, method: str | None, inputs: tuple[Any, ...], named: Mapping[str, Any] | None = None) -> dict[str, int]:
+    """The extents that a call's inputs imply. Raises RunError."""
+    return take(graph, choose(graph, method), inputs, named or {})[1]
+
+
+__all__ = ["Evaluation", "Watch", "evaluate_stages", "leaf_arrays", "method_symbols", "needed", "run"]

@@ -1,0 +1,229 @@
+"""Index arithmetic: linear normal forms, provable ranges and simplification of index expressions.
+
+An index is brought to sum(coefficient * atom) + constant, where coefficients and the constant are extents (so symbols may multiply) and
+atoms are axes or opaque integer nodes. Everything that needs to know where a read may land (extents, bounds, views, shards, tiles) asks here.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .dtypes import kind
+from .expr import Axis, Const, Expr, Op, Read, Size, as_expr, binary, rewrite
+from .extent import Dim, Extent, at_most, exact_quotient, floordiv, maximum, minimum, nonnegative
+
+Ranges = Mapping[Axis, Extent]
+BOUNDARIES = ("edge", "reflect", "wrap")
+"""Index operators op(i, n) that map any integer into [0, n) and are the identity there."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    terms: tuple[tuple[Expr, Extent], ...]
+    constant: Extent
+
+    def coefficient(self, atom: Expr) -> Extent:
+        return next((c for a, c in self.terms if a is atom), 0)
+
+    @property
+    def atoms(self) -> tuple[Expr, ...]:
+        return tuple(a for a, _ in self.terms)
+
+    @property
+    def is_affine(self) -> bool:
+        return all(isinstance(a, Axis) for a in self.atoms)
+
+    def __add__(self, other: Linear) -> Linear:
+        total: dict[Expr, Extent] = dict(self.terms)
+        for atom, c in other.terms:
+            total[atom] = total.get(atom, 0) + c
+        return Linear(tuple((a, c) for a, c in total.items() if c != 0), self.constant + other.constant)
+
+    def scaled(self, k: Extent) -> Linear:
+        return Linear(tuple((a, c * k) for a, c in self.terms), self.constant * k) if k != 0 else Linear((), 0)
+
+    def expr(self) -> Expr:
+        total: Expr | None = None
+        for atom, c in self.terms:
+            negative = isinstance(c, int) and c < 0
+            size = -c if negative else c
+            part = atom if size == 1 else binary("mul", atom, as_expr(size))
+            total = (binary("sub", as_expr(0), part) if negative else part) if total is None else binary("sub" if negative else "add", total, part)
+        if total is None:
+            return as_expr(self.constant)
+        if isinstance(self.constant, int) and self.constant < 0:
+            return binary("sub", total, as_expr(-self.constant))
+        return total if self.constant == 0 else binary("add", total, as_expr(self.constant))
+
+
+def is_index(e: Expr) -> bool:
+    """Whether e is exact integer arithmetic (axes, extents and weak integers)."""
+    return e.weak and kind(e.dtype) == "int"
+
+
+def linear(e: Expr) -> Linear:
+    match e:
+        case Const():
+            return Linear((), int(e.value))
+        case Size():
+            return Linear((), e.extent)
+        case Op(op="add", args=(a, b)) if is_index(e):
+            return linear(a) + linear(b)
+        case Op(op="sub", args=(a, b)) if is_index(e):
+            return linear(a) + linear(b).scaled(-1)
+        case Op(op="mul", args=(a, b)) if is_index(e):
+            x, y = linear(a), linear(b)
+            if not x.terms:
+                return y.scaled(x.constant)
+            if not y.terms:
+                return x.scaled(y.constant)
+    return Linear(((e, 1),), 0)
+
+
+def bounds(e: Expr, ranges: Ranges) -> tuple[Extent | None, Extent | None]:
+    """Smallest and largest value (inclusive) that e provably has; None where unknown."""
+    form = linear(e)
+    low: Extent | None = form.constant
+    high: Extent | None = form.constant
+    for atom, c in form.terms:
+        a, b = _atom_bounds(atom, ranges)
+        if not nonnegative(c):
+            if not nonnegative(c * -1):
+                return None, None
+            a, b = b, a
+        low = None if low is None or a is None else low + c * a
+        high = None if high is None or b is None else high + c * b
+    return low, high
+
+
+def _atom_bounds(e: Expr, ranges: Ranges) -> tuple[Extent | None, Extent | None]:
+    match e:
+        case Axis():
+            extent = ranges.get(e)
+            return (0, extent - 1) if extent is not None else (None, None)
+        case Op(op="floordiv", args=(a, b)) if is_index(e):
+            low, high = bounds(a, ranges)
+            by = linear(b)
+            if by.terms or not nonnegative(by.constant - 1):
+                return None, None
+            return (None if low is None else floordiv(low, by.constant)), (None if high is None else floordiv(high, by.constant))
+        case Op(op="mod", args=(_, b)) if is_index(e):
+            by = linear(b)
+            return (None, None) if by.terms or not nonnegative(by.constant - 1) else (0, by.constant - 1)
+        case Op(op="min" | "max" as op, args=(a, b)) if is_index(e):
+            (la, ha), (lb, hb) = bounds(a, ranges), bounds(b, ranges)
+            pick, known = (minimum, "high") if op == "min" else (maximum, "low")
+            low = pick(la, lb) if la is not None and lb is not None else (la if la is not None else lb) if known == "low" else None
+            high = pick(ha, hb) if ha is not None and hb is not None else (ha if ha is not None else hb) if known == "high" else None
+            return low, high
+        case Op(op="edge" | "reflect" | "wrap" as op, args=(a, n)):
+            size = linear(n).constant
+            low, high = bounds(a, ranges)
+            if op == "edge":
+                least = low if low is not None and nonnegative(low) and at_most(low, size - 1) else 0
+                return least, high if high is not None and nonnegative(high) and at_most(high, size - 1) else size - 1
+            return 0, size - 1
+        case Op(op="where", args=(_, a, b)) if kind(e.dtype) == "int":
+            (la, ha), (lb, hb) = bounds(a, ranges), bounds(b, ranges)
+            return (None if la is None or lb is None else minimum(la, lb)), (None if ha is None or hb is None else maximum(ha, hb))
+        case Op(op="cast", args=(a,)) if kind(a.dtype) == "bool":
+            return 0, 1
+        case Op(op="cast", args=(a,)) if is_index(a):
+            return bounds(a, ranges)
+        case Read(dtype="uint8"):
+            return 0, 255
+        case Read(dtype="bool"):
+            return 0, 1
+    return None, None
+
+
+def within(e: Expr, size: Extent, ranges: Ranges) -> bool:
+    """Whether 0 <= e < size is proved."""
+    low, high = bounds(e, ranges)
+    return low is not None and high is not None and nonnegative(low) and at_most(high, size - 1)
+
+
+def simplify(e: Expr, ranges: Ranges) -> Expr:
+    """e with its index arithmetic in normal form: div and mod of what divides or stays below, decided minima, comparisons and branches."""
+
+    def rule(n: Expr) -> Expr | None:
+        match n:
+            case Op(op="floordiv", args=(a, b)) if is_index(n) and isinstance(b, Const | Size):
+                return _quotient(a, linear(b).constant, ranges)
+            case Op(op="mod", args=(a, b)) if is_index(n) and isinstance(b, Const | Size):
+                return _remainder(a, linear(b).constant, ranges)
+            case Op(op="edge" | "reflect" | "wrap", args=(a, n_)):
+                return a if within(a, linear(n_).constant, ranges) else None
+            case Op(op="min" | "max" as op, args=(a, b)) if is_index(n):
+                low, high = bounds(binary("sub", a, b), ranges)
+                if high is not None and nonnegative(high * -1):
+                    return a if op == "min" else b
+                if low is not None and nonnegative(low):
+                    return b if op == "min" else a
+                return None
+            case Op(op="lt" | "le" as op, args=(a, b)) if is_index(a) and is_index(b):
+                low, high = bounds(binary("sub", a, b), ranges)
+                strict = 1 if op == "lt" else 0
+                if high is not None and nonnegative(high * -1 - strict):
+                    return Const(True, "bool", False)
+                if low is not None and nonnegative(low - 1 + strict):
+                    return Const(False, "bool", False)
+                return None
+            case Op(op="and" | "or" as op, args=(a, b), dtype="bool"):
+                for x, other in ((a, b), (b, a)):
+                    if isinstance(x, Const):
+                        return other if bool(x.value) == (op == "and") else x
+                return None
+            case Op(op="not", args=(Const(value=v),), dtype="bool"):
+                return Const(not v, "bool", False)
+            case Op(op="where", args=(Const(value=c), a, b)):
+                return a if c else b
+            case Op(op="add" | "sub" | "mul") if is_index(n):
+                return linear(n).expr()
+        return None
+
+    return rewrite(e, rule)
+
+
+def _split(a: Expr, by: Extent) -> tuple[Linear, Linear]:
+    """a = by * quotient + rest, taking into the quotient every term that `by` divides, and of the constant what keeps the rest small."""
+    form = linear(a)
+    quotient, rest = Linear((), 0), Linear((), 0)
+    for atom, c in form.terms:
+        q = exact_quotient(c, by)
+        quotient, rest = (quotient + Linear(((atom, q),), 0), rest) if q is not None else (quotient, rest + Linear(((atom, c),), 0))
+    if isinstance(form.constant, int) and isinstance(by, int):
+        q, r = divmod(form.constant, by)
+        return quotient + Linear((), q), rest + Linear((), r)
+    q = exact_quotient(form.constant, by)
+    return (quotient + Linear((), q), rest) if q is not None else (quotient, rest + Linear((), form.constant))
+
+
+def _quotient(a: Expr, by: Extent, ranges: Ranges) -> Expr | None:
+    if by == 0 or not nonnegative(by - 1):
+        return None
+    form = linear(a)
+    if not form.terms:
+        return as_expr(floordiv(form.constant, by))
+    quotient, rest = _split(a, by)
+    low, high = bounds(rest.expr(), ranges)
+    if low is not None and high is not None and nonnegative(low) and at_most(high, by - 1):
+        return quotient.expr()
+    if not quotient.terms and quotient.constant == 0:
+        return None
+    return binary("add", quotient.expr(), Op("floordiv", (rest.expr(), as_expr(by)), "int32", True))
+
+
+def _remainder(a: Expr, by: Extent, ranges: Ranges) -> Expr | None:
+    if by == 0 or not nonnegative(by - 1):
+        return None
+    quotient, rest = _split(a, by)
+    low, high = bounds(rest.expr(), ranges)
+    if low is not None and high is not None and nonnegative(low) and at_most(high, by - 1):
+        return rest.expr()
+    if not quotient.terms and quotient.constant == 0:
+        return None
+    return Op("mod", (rest.expr(), as_expr(by)), "int32", True)
+
+
+__all__ = ["BOUNDARIES", "Dim", "Linear", "Ranges", "bounds", "is_index", "linear", "simplify", "within"]

@@ -1,0 +1,156 @@
+"""Comparing what was computed with what the algorithm means, within a bound that is derived and not guessed."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import kind
+from ..expr import Op, Read, children
+from ..graph import Graph, Stage, flatten
+from ..interpreter import leaf_arrays, needed
+from ..interpreter.arguments import choose, take
+from .classes import CLASSES, accumulation, formats, weakest, within
+from .rules import FUNCTION_ULPS, Enclosure, roundings
+from .stages import EnclosingEvaluation
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output against the oracle. Errors and tolerance are absolute, in the output's units."""
+
+    path: str
+    max_error: float                     # at the element that uses most of its tolerance
+    tolerance: float                     # of that element
+    ok: bool
+    worst_index: tuple[int, ...] = ()
+    undecided: int = 0                   # elements where a decision (a comparison, a rounding) lies within the error bound, so that both answers are right
+    elements: int = 0
+    used: float = 0.0                    # max over elements of error / tolerance; above 1 is wrong
+    why: str = ""                        # shape or dtype differ
+
+    def text(self) -> str:
+        """One line."""
+        if self.why:
+            return f"{self.path}: {self.why}"
+        open_ = f", {self.undecided} of {self.elements} undecided" if self.undecided else ""
+        if self.ok:
+            return f"{self.path}: within {self.used:.2g} of the tolerance (error {self.max_error:.3g}, tolerance {self.tolerance:.3g}){open_}"
+        return f"{self.path}: wrong at {list(self.worst_index)}: off by {self.max_error:.3g}, tolerance {self.tolerance:.3g}{open_}"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """A static summary of the bound of one output, for tables.
+
+    An element may differ by relative * (the sum of the magnitudes that enter it) + absolute; `compare` uses the bound of each element instead.
+    """
+
+    path: str
+    relative: float
+    absolute: float
+
+
+def bounds(graph: Graph, inputs: tuple[Any, ...], class_: str = "reassociates", *, method: str | None = None, named: Mapping[str, Any] | None = None,
+           parameters: Mapping[str, Any] | None = None, keep: bool = False, seed: int = 0) -> dict[int, Enclosure]:
+    """Value, error bound and undecided mark of every output by id; of every stage with `keep`. Raises RunError as `run` does."""
+    chosen = choose(graph, method)
+    arrays, symbols = take(graph, chosen, inputs, named or {})
+    evaluation = EnclosingEvaluation(graph, symbols, class_)
+    held = {i: Enclosure(a.astype(evaluation.working(a.dtype.name), copy=False)) for i, a in leaf_arrays(graph, arrays, parameters, seed).items()}
+    stages = needed(graph, chosen.outputs)
+    last = {source: n for n, s in enumerate(stages) for source in s.sources}
+    for n, s in enumerate(stages):
+        held[s.id] = evaluation.bounded(s, held)
+        for source in s.sources:
+            if not keep and last[source] == n and source not in chosen.outputs:
+                held.pop(source, None)
+    return held if keep else {i: held[i] for i in chosen.outputs}
+
+
+def compare(graph: Graph, method: str | None, inputs: tuple[Any, ...], got: Any, class_: str = "reassociates",
+            parameters: Mapping[str, Any] | None = None, *, named: Mapping[str, Any] | None = None) -> list[Comparison]:
+    """Every output of a call (`got`, nested as the method returns it) against the oracle, within the bound of the numerics class."""
+    chosen = choose(graph, method)
+    truth = bounds(graph, inputs, class_, method=method, named=named, parameters=parameters)
+    found = list(flatten(got))
+    ids = list(flatten(chosen.result))
+    if len(found) != len(ids):
+        return [Comparison(chosen.name, float("inf"), 0.0, False, why=f"{len(found)} results, expected {len(ids)}")]
+    return [compare_array(graph.path_of(i), truth[i], g, graph[i].dtype) for i, g in zip(ids, found, strict=True)]
+
+
+def compare_array(path: str, truth: Enclosure, got: Any, dtype: str) -> Comparison:
+    """One array against a bounded value."""
+    found = np.asarray(got)
+    if found.shape != truth.value.shape:
+        return Comparison(path, float("inf"), 0.0, False, why=f"its shape is {list(found.shape)}, expected {list(truth.value.shape)}")
+    if found.dtype.name != dtype:
+        return Comparison(path, float("inf"), 0.0, False, why=f"it is {found.dtype.name}, expected {dtype}")
+    if not found.size:
+        return Comparison(path, 0.0, 0.0, True)
+    with np.errstate(all="ignore"):
+        off = _distance(found, truth.value)
+        allowed = np.zeros(found.shape) if truth.error is None else truth.error * (1 + 1e-6)
+        used = np.where(off == 0, 0, np.where(np.isinf(allowed), 0, off / allowed))
+        used = np.where(np.isnan(used), np.inf, used)
+    worst = np.unravel_index(int(np.argmax(used)), used.shape)
+    if used[worst] == 0:
+        finite = np.where(np.isinf(allowed), 0, off)
+        worst = np.unravel_index(int(np.argmax(finite)), used.shape)
+    undecided = 0 if truth.undecided is None else int(truth.undecided.sum())
+    return Comparison(path, float(off[worst]), float(allowed[worst]), bool(used[worst] <= 1), tuple(int(i) for i in worst), undecided, found.size, float(used[worst]))
+
+
+def _distance(found: Array, value: Array) -> Array:
+    """|found - value| as float64; equal infinities and two NaN are at no distance, one NaN is infinitely far."""
+    if found.dtype.kind in "bi" + "u" and value.dtype == found.dtype:
+        same = found == value
+        return np.where(same, 0.0, np.maximum(np.abs(found.astype(np.float64) - value.astype(np.float64)), 1.0))
+    a, b = found.astype(np.float64), value.astype(np.float64)
+    off = np.abs(a - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
+
+
+def tolerance(graph: Graph, method: str | None = None, class_: str = "reassociates", lengths: Mapping[str, int] | None = None) -> list[Tolerance]:
+    """The static bound of every output: roundings along the longest chain, a reduction counting as many as it has terms.
+
+    `lengths` gives the symbols' values; a symbol that is left out counts as 1024.
+    """
+    chosen = choose(graph, method)
+    evaluation = EnclosingEvaluation(graph, {s: (lengths or {}).get(s, 1024) for s in graph.symbols(chosen.name)}, class_)
+    count: dict[int, float] = {}
+    for s in needed(graph, chosen.outputs):
+        count[s.id] = _relative(s, count, evaluation)
+    return [Tolerance(graph.path_of(i), count.get(i, 0.0), formats(class_)[graph[i].dtype].tiny if kind(graph[i].dtype) == "float" else 0.0) for i in chosen.outputs]
+
+
+def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluation) -> float:
+    memo: dict[Any, float] = {}
+
+    def visit(e: Any) -> float:
+        if e in memo:
+            return memo[e]
+        inner = [visit(c) for c in children(e)]
+        worst = max(inner, default=0.0)
+        match e:
+            case Read(source=source):
+                worst = max(worst, count.get(source, 0.0))
+            case Op(op=op, dtype=dtype) if (form := evaluation.form(dtype)) is not None:
+                worst = (sum(inner) if op in ("mul", "div") else worst) + roundings(op) * form.unit
+        memo[e] = worst
+        return worst
+
+    total = visit(s.value)
+    if s.reduction is not None and s.reduction.kind in ("sum", "prod") and kind(s.dtype) == "float":
+        length = int(np.prod(evaluation.extents(s)[1]))
+        total += max(length - 1, 0) * accumulation(evaluation.class_, s.dtype)
+    return total
+
+
+__all__ = ["CLASSES", "FUNCTION_ULPS", "Enclosure", "Comparison", "Tolerance", "bounds", "compare", "compare_array", "tolerance", "weakest", "within"]

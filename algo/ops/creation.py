@@ -1,0 +1,120 @@
+"""Tensors from nothing but numbers, and from NumPy arrays."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import expr as E
+from ..dtypes import DEFAULT, canonical
+from ..expr import Expr, as_expr, refuse
+from ..extent import Dim, Extent, ceildiv
+from ..tensor import Tensor
+from ..trace import build_stage, operator
+from .shapes import dimensions, labels, shown, tensor, view
+
+
+@view
+def asarray(value: Any, dtype: Any = None) -> Tensor:
+    """A constant of the algorithm from a NumPy array or (nested) lists of numbers; a tensor stays what it is."""
+    if isinstance(value, Tensor):
+        return value
+    return tensor(value if dtype is None else np.asarray(value).astype(canonical(dtype)), "asarray")
+
+
+def _filled(shape: Any, value: Any, dtype: Any, what: str, names: Sequence[str | None] | None = None) -> Tensor:
+    declared, extents = dimensions(shape, what)
+    axes = labels(declared if names is None else names)
+    to = canonical(dtype) if dtype is not None else None
+    if not isinstance(value, bool | int | float):
+        raise refuse("A304", f"{what} with {value!r}", "the value is a number", "fl.broadcast_to for a tensor")
+    return build_stage(axes, lambda *_: as_expr(value) if to is None else E.cast(value, to), extents=dict(zip(axes, extents, strict=True)))
+
+
+@operator
+def zeros(shape: Any, dtype: Any = "float32") -> Tensor:
+    """All 0. `shape` holds integers, symbolic extents, or their names."""
+    return _filled(shape, 0, dtype, "zeros")
+
+
+@operator
+def ones(shape: Any, dtype: Any = "float32") -> Tensor:
+    """All 1."""
+    return _filled(shape, 1, dtype, "ones")
+
+
+@operator
+def full(shape: Any, value: bool | int | float, dtype: Any = None) -> Tensor:
+    """All `value`, by default in the type of its kind (float32, int32, bool)."""
+    given = dtype if dtype is not None else DEFAULT[type(value).__name__] if isinstance(value, bool | int | float) else None
+    return _filled(shape, value, given, "full")
+
+
+@operator
+def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:
+    """0 in the shape, axis names and (by default) type of x."""
+    return _filled(x.shape, 0, dtype or x.dtype, "zeros_like", x.axis_names)
+
+
+@operator
+def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
+    """1 in the shape, axis names and (by default) type of x."""
+    return _filled(x.shape, 1, dtype or x.dtype, "ones_like", x.axis_names)
+
+
+@operator
+def full_like(x: Tensor, value: bool | int | float, dtype: Any = None) -> Tensor:
+    """`value` in the shape, axis names and (by default) type of x."""
+    return _filled(x.shape, value, dtype or x.dtype, "full_like", x.axis_names)
+
+
+@operator
+def arange(start: Extent | float, stop: Extent | float | None = None, step: int | float = 1, dtype: Any = None) -> Tensor:
+    """start, start + step, ... below stop, along one axis `i`; ``arange(n)`` counts from 0. Whole numbers may be symbolic."""
+    low, high = (0, start) if stop is None else (start, stop)
+    if isinstance(step, Dim) or step == 0:
+        raise refuse("A304", f"arange with step {step}", "a step is a number that is not 0")
+    parts = (low, high, step)
+    if all(isinstance(p, int | Dim) for p in parts):
+        length = ceildiv(high - low, step) if step > 0 else ceildiv(low - high, -step)  # type: ignore[operator,type-var]
+        length = length if isinstance(length, Dim) else max(length, 0)
+    elif any(isinstance(p, Dim) for p in parts):
+        raise refuse("A304", f"arange({low}, {high}, {step})", "a symbolic end needs whole numbers beside it", "fl.arange(n) * step")
+    else:
+        length = max(int(np.ceil((high - low) / step)), 0)  # type: ignore[operator]
+    return build_stage(["i"], lambda i: as_expr(low) + i * step, extents={"i": length}, dtype=dtype)
+
+
+def _triangle(x: Any, k: int, lower: bool, what: str) -> Tensor:
+    t = tensor(x, what)
+    if t.ndim < 2:
+        raise refuse("A307", f"{what} of {shown(t.shape)}", "a matrix, or a batch of them, is needed")
+    names = labels(t.axis_names)
+
+    def value(*i: Expr) -> Any:
+        keep = i[-1] <= i[-2] + k if lower else i[-1] >= i[-2] + k
+        return E.where(keep, t[i], E.cast(0, t.dtype))
+
+    return build_stage(names, value, extents=dict(zip(names, t.shape, strict=True)))
+
+
+@operator
+def tril(x: Any, k: int = 0) -> Tensor:
+    """The lower triangle of the last two axes, up to the k-th diagonal; 0 above."""
+    return _triangle(x, k, True, "tril")
+
+
+@operator
+def triu(x: Any, k: int = 0) -> Tensor:
+    """The upper triangle of the last two axes, from the k-th diagonal; 0 below."""
+    return _triangle(x, k, False, "triu")
+
+
+@operator
+def eye(n: Extent, m: Extent | None = None, *, dtype: Any = "float32") -> Tensor:
+    """1 on the diagonal of an n by m matrix (square by default), 0 elsewhere; axes i j."""
+    to = canonical(dtype)
+    return build_stage(["i", "j"], lambda i, j: E.where(i == j, E.cast(1, to), E.cast(0, to)), extents={"i": n, "j": n if m is None else m})
+
+

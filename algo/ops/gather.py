@@ -1,0 +1,68 @@
+"""Reads at positions that are data."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import canonical, kind
+from ..expr import Expr, as_expr, cast, refuse
+from ..expr import where as choose
+from ..extent import Extent
+from ..tensor import Tensor
+from ..trace import build_stage, operator
+from .shapes import AxisLike, axis_number, labels, shown, tensor
+
+
+def integers(ids: Any, what: str) -> Tensor:
+    t = tensor(np.asarray(ids) if isinstance(ids, list | tuple | int) else ids, what)
+    if kind(t.dtype) != "int":
+        raise refuse("A306", f"{what} with indices of type {t.dtype}", "indices are integers", "fl.cast(ids, fl.i32)")
+    return t
+
+
+@operator
+def take(x: Any, ids: Any, axis: AxisLike = 0) -> Tensor:
+    """The slices of x along `axis` at these positions: the axis is replaced by the axes of `ids`. Positions outside are clamped to the nearest."""
+    return taken(tensor(x, "take"), integers(ids, "take"), axis)
+
+
+def taken(t: Tensor, at: Tensor, axis: AxisLike) -> Tensor:
+    d = axis_number(axis, t.axis_names, "take")
+    names = labels([*t.axis_names[:d], *at.axis_names, *t.axis_names[d + 1:]])
+    shape = [*t.shape[:d], *at.shape, *t.shape[d + 1:]]
+
+    def value(*i: Expr) -> Any:
+        inner = i[d:d + at.ndim]
+        return t[(*i[:d], at[inner] if at.ndim else at.as_scalar(), *i[d + at.ndim:])]
+
+    return build_stage(names, value, extents=dict(zip(names, shape, strict=True)))
+
+
+@operator
+def take_along_axis(x: Any, ids: Any, axis: AxisLike) -> Tensor:
+    """``result[i, j] == x[i, ids[i, j]]`` for axis 1: one position for every element of `ids`, whose other extents are those of x."""
+    t, at = tensor(x, "take_along_axis"), integers(ids, "take_along_axis")
+    d = axis_number(axis, t.axis_names, "take_along_axis")
+    if at.ndim != t.ndim or any(n != m for k, (n, m) in enumerate(zip(t.shape, at.shape, strict=False)) if k != d):
+        raise refuse("A301", f"take_along_axis of {shown(t.shape)} with ids {shown(at.shape)}", f"they must agree in every dimension but {d}")
+    names = labels([b or a for a, b in zip(t.axis_names, at.axis_names, strict=True)])
+    return build_stage(names, lambda *i: t[tuple(at[i] if k == d else e for k, e in enumerate(i))], extents=dict(zip(names, at.shape, strict=True)))
+
+
+@operator
+def embedding(ids: Any, table: Any) -> Tensor:
+    """The rows of a table at these positions: ids [..., ] and table [rows, features] give [..., features]."""
+    t = tensor(table, "embedding")
+    if t.ndim != 2:
+        raise refuse("A307", f"embedding in a table {shown(t.shape)}", "a table has two axes: rows and features")
+    return taken(t, integers(ids, "embedding"), 0)
+
+
+@operator
+def one_hot(ids: Any, depth: Extent, dtype: Any = "float32") -> Tensor:
+    """1 where the last, new axis `c` of extent `depth` equals the id, else 0."""
+    at, to = integers(ids, "one_hot"), canonical(dtype)
+    names = labels([*at.axis_names, "c"])
+    return build_stage(names, lambda *i: choose((at[i[:-1]] if at.ndim else at.as_scalar()) == i[-1], cast(as_expr(1), to), cast(as_expr(0), to)),
+                       extents=dict(zip(names, (*at.shape, depth), strict=True)))

@@ -1,0 +1,214 @@
+"""Reductions, in both forms: over the axes of a lambda inside a stage, and over axes of a tensor."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, overload
+
+from .. import expr as E
+from ..dtypes import kind
+from ..expr import Expr, Op, Reduce, as_expr
+from ..extent import Extent
+from ..tensor import Index, Tensor
+from ..trace import ACCUMULATOR, build_stage, operator, reduce, reduce_axes
+from .shapes import axis_numbers, labels, tensor
+from .views import expanded
+
+Axes: TypeAlias = "int | str | Sequence[int | str] | None"
+Over: TypeAlias = "Mapping[str, int | tuple[int, int] | Extent] | None"
+Body: TypeAlias = Callable[..., Any]
+
+
+def reduced(kind: str, like: Tensor, axis: Axes, element: Callable[[Index], Any], name: str | None = None) -> tuple[Tensor, tuple[int, ...]]:
+    """One stage: `kind` over axes of the shape of `like` of the element at each index. Also the positions of those axes."""
+    over = axis_numbers(axis, like.axis_names, kind)
+    names = labels(like.axis_names)
+    size = dict(zip(names, like.shape, strict=True))
+    kept = [n for d, n in enumerate(names) if d not in over]
+    gone = [n for d, n in enumerate(names) if d in over]
+
+    def value(*index: Expr) -> Any:
+        outer = dict(zip(kept, index, strict=True))
+
+        def inner(*ks: Expr) -> Any:
+            at = {**outer, **dict(zip(gone, ks, strict=True))}
+            return element(tuple(at[n] for n in names))
+
+        return reduce_axes(kind, gone, inner, {n: size[n] for n in gone}) if gone else _alone(kind, as_expr(inner()))
+
+    return build_stage(kept, value, name=name, extents={n: size[n] for n in kept}), over
+
+
+def _alone(kind: str, e: Expr) -> Expr:
+    """A reduction over no axes: the element itself, in the type that the reduction has."""
+    if kind.startswith("arg"):
+        return E.cast(0, "int32")
+    if kind in ("any", "all"):
+        return e if e.dtype == "bool" else E.binary("ne", e, 0)
+    return E.cast(e, ACCUMULATOR.get(e.dtype, e.dtype)) if kind in ("sum", "prod") else e
+
+
+def along(kind: str, x: Tensor, axis: Axes, name: str | None = None) -> tuple[Tensor, tuple[int, ...]]:
+    """One stage that reduces x over axes, and their positions."""
+    return reduced(kind, x, axis, lambda i: x[i], name)
+
+
+def _make(kind: str) -> Callable[..., Tensor]:
+    def made(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        t = tensor(x, kind)
+        result, over = along(kind, t, axis)
+        return expanded(result, over) if keepdims else result
+
+    made.__name__ = made.__qualname__ = kind
+    return operator(made)
+
+
+_sum, _prod, _max, _min, _any, _all, _argmax, _argmin = map(_make, ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"))
+
+
+@overload
+def sum(x: Body, /, *, over: Over = None) -> Any: ...
+@overload
+def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+    """The sum over `axis` (numbers or names; None is all), or over the axes of a lambda. Narrow integers and bool are summed in 32 bits."""
+    return reduce("sum", x, over) if callable(x) else _sum(x, axis, keepdims, name=name)
+
+
+@overload
+def prod(x: Body, /, *, over: Over = None) -> Any: ...
+@overload
+def prod(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+def prod(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+    """The product over axes, as `sum`."""
+    return reduce("prod", x, over) if callable(x) else _prod(x, axis, keepdims, name=name)
+
+
+@overload
+def max(x: Body, /, *, over: Over = None) -> Any: ...
+@overload
+def max(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+def max(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+    """The largest element over axes; NaN if any is. An empty axis is refused when run."""
+    return reduce("max", x, over) if callable(x) else _max(x, axis, keepdims, name=name)
+
+
+@overload
+def min(x: Body, /, *, over: Over = None) -> Any: ...
+@overload
+def min(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+def min(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+    """The smallest element over axes, as `max`."""
+    return reduce("min", x, over) if callable(x) else _min(x, axis, keepdims, name=name)
+
+
+@overload
+def any(x: Body, /, *, over: Over = None) -> Any: ...
+@overload
+def any(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+def any(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+    """Whether any element is nonzero."""
+    return reduce("any", x, over) if callable(x) else _any(x, axis, keepdims, name=name)
+
+
+@overload
+def all(x: Body, /, *, over: Over = None) -> Any: ...
+@overload
+def all(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+def all(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+    """Whether all elements are nonzero."""
+    return reduce("all", x, over) if callable(x) else _all(x, axis, keepdims, name=name)
+
+
+@overload
+def argmax(x: Body, /, *, over: Over = None) -> Any: ...
+@overload
+def argmax(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+def argmax(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+    """The int32 position of the first largest element (the first NaN, if there is one); flat over several axes."""
+    return reduce("argmax", x, over) if callable(x) else _argmax(x, axis, keepdims, name=name)
+
+
+@overload
+def argmin(x: Body, /, *, over: Over = None) -> Any: ...
+@overload
+def argmin(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+def argmin(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+    """The int32 position of the first smallest element, as `argmax`."""
+    return reduce("argmin", x, over) if callable(x) else _argmin(x, axis, keepdims, name=name)
+
+
+# ---------------------------------------------------------------- averages
+def count(shape: Sequence[Extent], over: Sequence[int]) -> Extent:
+    """How many elements a reduction combines."""
+    total: Extent = 1
+    for d in over:
+        total = total * shape[d]
+    return total
+
+
+def real(e: Any) -> Expr:
+    """Integers and booleans as float32, as true division would take them."""
+    x = as_expr(e)
+    return x if kind(x.dtype) == "float" else E.cast(x, "float32")
+
+
+def mapped(x: Tensor, fn: Callable[[Expr], Any], name: str | None = None) -> Tensor:
+    """One stage that maps every element."""
+    names = labels(x.axis_names)
+    return build_stage(names, lambda *i: fn(x[i]), name=name, extents=dict(zip(names, x.shape, strict=True)))
+
+
+@operator
+def mean_(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    t = tensor(x, "mean")
+    total, over = reduced("sum", t, axis, lambda i: real(t[i]), name="sum")
+    n = as_expr(count(t.shape, over))
+    result = mapped(total, lambda e: e / n)
+    return expanded(result, over) if keepdims else result
+
+
+@overload
+def mean(x: Body, /, *, over: Over = None) -> Any: ...
+@overload
+def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+    """The arithmetic mean over axes, or over the axes of a lambda; integers give float32."""
+    if not callable(x):
+        return mean_(x, axis, keepdims, name=name)
+    total = reduce("sum", x, over)
+    assert isinstance(total, Reduce)
+    n: Expr = as_expr(1)
+    for a in total.axes:
+        n = n * Op("extent", (a,), "int32", True)     # known once the reads have been seen
+    return Reduce("sum", total.axes, total.extents, real(total.body), real(total.body).dtype) / n
+
+
+@operator
+def var(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int = 0) -> Tensor:
+    """The mean squared distance from the mean; `correction` is taken off the number of elements."""
+    t = tensor(x, "var")
+    total, n, over = _squares(t, axis, correction)
+    result = mapped(total, lambda e: e / n)
+    return expanded(result, over) if keepdims else result
+
+
+@operator
+def std(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int = 0) -> Tensor:
+    """The square root of the variance."""
+    t = tensor(x, "std")
+    total, n, over = _squares(t, axis, correction)
+    result = mapped(total, lambda e: E.unary("sqrt", e / n))
+    return expanded(result, over) if keepdims else result
+
+
+def _squares(x: Tensor, axis: Axes, correction: int) -> tuple[Tensor, Expr, tuple[int, ...]]:
+    """The stage `sum` of squared distances from the stage `mean`, its divisor, and the axes."""
+    over = axis_numbers(axis, x.axis_names, "var")
+    centre = mean_(x, over, True)
+
+    def distance(i: Index) -> Expr:
+        off = real(x[i]) - centre[tuple(as_expr(0) if d in over else e for d, e in enumerate(i))]
+        return off * off
+
+    total, _ = reduced("sum", x, over, distance, name="sum")
+    return total, as_expr(count(x.shape, over)) - correction, over

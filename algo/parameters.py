@@ -1,0 +1,79 @@
+"""Values of a Program's parameters: initial ones, drawn independently of the order of declaration, and given ones checked."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import AlgorithmError, Problem, RunError
+from .extent import Extent
+from .graph import Graph, Leaf
+
+Array = np.ndarray[Any, Any]
+
+
+def generator(seed: int, path: str) -> np.random.Generator:
+    """Random numbers of one parameter: a function of the seed and its path alone."""
+    key = hashlib.sha256(f"{seed}\0{path}".encode()).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(key[:16], "little")))
+
+
+def parameter_leaves(graph: Graph) -> dict[str, Leaf]:
+    return {leaf.path: leaf for leaf in graph.leaves if leaf.kind == "parameter"}
+
+
+def initial_parameters(graph: Graph, seed: int = 0) -> dict[str, Array]:
+    """path -> array of the declared dtype and shape. An initialiser is an array, a number, f(generator, shape), or None for zeros.
+
+    Raises AlgorithmError: a symbolic shape, or an initialiser that gives something of another shape.
+    """
+    return {path: _initial(leaf, seed) for path, leaf in parameter_leaves(graph).items()}
+
+
+def _initial(leaf: Leaf, seed: int) -> Array:
+    shape = tuple(_fixed(e, leaf) for e in leaf.shape)
+    value = leaf.value
+    if value is None:
+        return np.zeros(shape, leaf.dtype)
+    if callable(value):
+        value = value(generator(seed, leaf.path), shape)
+    found = np.asarray(value)
+    if found.shape not in ((), shape):
+        raise AlgorithmError(Problem("A122", path=leaf.path, asked=f"an initial value of shape {list(found.shape)}",
+                                     why=f"{leaf.path} has shape {list(shape)}", try_=(f"a value of shape {list(shape)}, or a number",)))
+    return np.ascontiguousarray(np.broadcast_to(found, shape).astype(leaf.dtype))
+
+
+def _fixed(e: Extent, leaf: Leaf) -> int:
+    if not isinstance(e, int):
+        raise AlgorithmError(Problem("A140", path=leaf.path, asked=f"{leaf.path} with extent {e}",
+                                     why="a parameter's shape is fixed when the Program is made", try_=("an integer",)))
+    return e
+
+
+def given_parameters(graph: Graph, given: Mapping[str, Any]) -> dict[str, Array]:
+    """The given values by path, complete and of the declared shapes and dtypes; all that is wrong at once, as a RunError."""
+    leaves = parameter_leaves(graph)
+    wrong = [_problem("R110", f"{graph.name} has no parameter {name}") for name in given if name not in leaves]
+    arrays: dict[str, Array] = {}
+    for path, leaf in leaves.items():
+        if path not in given:
+            wrong.append(_problem("R110", f"parameter {path} is missing"))
+            continue
+        array = np.asarray(given[path])
+        expected = f"expected {leaf.dtype}{list(leaf.shape)}"
+        if array.dtype != np.dtype(leaf.dtype):
+            wrong.append(_problem("R111", f"{path} is {array.dtype.name}, {expected}", f"value.astype(np.{leaf.dtype})"))
+        elif array.shape != leaf.shape:
+            wrong.append(_problem("R111", f"{path} has shape {list(array.shape)}, {expected}"))
+        else:
+            arrays[path] = array
+    if wrong:
+        raise RunError(wrong)
+    return arrays
+
+
+def _problem(code: str, asked: str, *try_: str) -> Problem:
+    return Problem(code, "run", asked=asked, try_=try_)

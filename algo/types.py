@@ -1,0 +1,77 @@
+"""Declarations of inputs: ``fl.f32[fl.Tensor, "n", 13]`` in an annotation, ``fl.f32("n", 13)`` as a value."""
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .expr import refuse
+from .extent import Extent, symbol
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An input's dtype, axis names and extents."""
+
+    dtype: str
+    axis_names: tuple[str | None, ...]
+    shape: tuple[Extent, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type. Call or index it with dimensions to declare a tensor; use it bare as a dtype."""
+
+    dtype_name: str
+
+    def __call__(self, *dims: str | int) -> Spec:
+        names, shape = zip(*map(_dimension, dims), strict=True) if dims else ((), ())
+        return Spec(self.dtype_name, tuple(names), tuple(shape))
+
+    def __getitem__(self, parts: Any) -> Spec:
+        _, *dims = parts if isinstance(parts, tuple) else (parts,)
+        return self(*dims)
+
+    def __repr__(self) -> str:
+        return f"fl.{SHORT[self.dtype_name]}"
+
+
+def _dimension(dim: str | int) -> tuple[str | None, Extent]:
+    if isinstance(dim, int) and not isinstance(dim, bool):
+        if dim < 0:
+            raise refuse("A116", f"dimension {dim}", "an extent is not negative")
+        return None, dim
+    match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?:=\s*([A-Za-z_]\w*|\d+)\s*)?", dim) if isinstance(dim, str) else None
+    if match is None:
+        raise refuse("A116", f"dimension {dim!r}", "a dimension is an integer, a name, or name=size", '"n"', "13", '"features=13"')
+    name, size = match.groups()
+    if size is None:
+        return name, symbol(name)
+    return name, int(size) if size.isdigit() else symbol(size)
+
+
+SHORT = {"float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+         "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "boolean"}
+
+f32, f64 = DType("float32"), DType("float64")
+i8, i16, i32, i64 = DType("int8"), DType("int16"), DType("int32"), DType("int64")
+u8, u16, u32, u64 = DType("uint8"), DType("uint16"), DType("uint32"), DType("uint64")
+boolean = DType("bool")
+
+
+def spec(value: Any) -> Spec | None:
+    """The Spec in an annotation, if it is one."""
+    if isinstance(value, Spec):
+        return value
+    if isinstance(value, DType):
+        return Spec(value.dtype_name, (), ())
+    return next((m for m in getattr(value, "__metadata__", ()) if isinstance(m, Spec)), None)
+
+
+def named_dims(dims: Sequence[str | int]) -> tuple[tuple[str | None, ...], tuple[Extent, ...]]:
+    pairs = [_dimension(d) for d in dims]
+    return tuple(n for n, _ in pairs), tuple(e for _, e in pairs)

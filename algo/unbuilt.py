@@ -1,0 +1,65 @@
+"""Names of the language that are promised and not built yet: they exist, and using one is a sentence."""
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import AlgorithmError, Problem
+
+UNBUILT: dict[str, tuple[str, str]] = {
+    "extern": ("an extern stage", "write it as an index expression in fl.stage"),
+    "reduce": ("a user-defined reduction", "fl.sum, prod, max, min, any, all, argmax or argmin"),
+    "cond": ("a branch on a tensor", "fl.where(condition, a, b) computes both sides"),
+    "switch": ("a branch on a tensor", "fl.where(condition, a, b) computes both sides"),
+    "while_loop": ("a loop on tensors", "a Python for over a known number of steps unrolls"),
+    "scan": ("a scan", "a Python for over a known number of steps unrolls"),
+    "scatter": ("scatter", "fl.stage(lambda a: fl.sum(lambda i: fl.where(ids[i] == a, v[i], 0)))"),
+    "sort": ("sorting", ""),
+    "argsort": ("sorting", ""),
+    "top_k": ("top-k", "fl.argmax finds the first"),
+    "einsum": ("einsum", "fl.stage(lambda i, j: fl.sum(lambda k: a[i, k] * b[k, j]))"),
+    "rearrange": ("rearrange", "fl.reshape and fl.transpose"),
+    "stop_gradient": ("differentiation", ""),
+    "grad": ("differentiation", ""),
+    "value_and_grad": ("differentiation", ""),
+    "vjp": ("differentiation", ""),
+    "jvp": ("differentiation", ""),
+    "vmap": ("vmap", "fl.stage with one more axis"),
+    "custom_vjp": ("differentiation", ""),
+    "cross_entropy": ("losses", ""),
+    "binary_cross_entropy_with_logits": ("losses", ""),
+    "state": ("state other than parameters", "fl.param(trainable=False) for what methods only read"),
+    "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
+    "random": ("random numbers", "pass them in as an input"),
+    "optim": ("training", "train elsewhere and compile the inference method with these weights"),
+    "data": ("data readers", "pass the data in as an input"),
+    "dist": ("distributed programs", ""),
+    "from_onnx": ("import from ONNX", ""),
+    "from_torch": ("import from PyTorch", ""),
+}
+"""name -> (what it belongs to, what would do instead)."""
+
+
+class Unbuilt:
+    """Stands for a promised name. Reading it is harmless; calling it or taking an attribute of it raises AlgorithmError A900."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self.__doc__ = f"Not built yet: {UNBUILT[name][0]}."
+
+    def refusal(self, asked: str) -> AlgorithmError:
+        what, instead = UNBUILT[self.__name__]
+        return AlgorithmError(Problem("A900", asked=asked, why=f"{what}: not built yet", try_=(instead,) if instead else ()))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.refusal(f"fl.{self.__name__}(...)")
+
+    def __getitem__(self, key: Any) -> Any:
+        raise self.refusal(f"fl.{self.__name__}[...]")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)                   # Python looks such names up to find out what an object is
+        raise self.refusal(f"fl.{self.__name__}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<fl.{self.__name__}: not built yet>"

@@ -1,0 +1,215 @@
+"""Lowered statements to TVM's loop IR, one to one."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fluorite.algo.dtypes import kind
+from fluorite.algo.errors import InternalError
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, children
+from fluorite.algo.extent import Dim, Extent, Extremum, Quotient, Symbol
+from fluorite.algo.linear import is_index, linear
+
+from .intrinsics import INTRINSICS
+from .statements import Allocate, Buffer, For, If, Kernel, Sequence, Statement, Store
+from .tvm_adapter import LOOP_KIND, ForKind, tirx
+
+SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared"}
+
+
+def emit(kernel: Kernel, serial: bool = False) -> Any:
+    """The PrimFunc of a kernel: tensors, then one int64 for each symbol. `serial` turns GPU loops into plain ones, to check them on a CPU."""
+    return _Emitter(kernel, serial).function()
+
+
+class _Emitter:
+    def __init__(self, kernel: Kernel, serial: bool) -> None:
+        self.kernel, self.serial = kernel, serial
+        self.symbols = {s: tirx.Var(s, "int64") for s in kernel.symbols}
+        self.vars: dict[Axis, Any] = {}
+        self.buffers = {b.id: self.declare(b) for b in kernel.arguments}
+        self.memo: dict[Expr, Any] = {}
+
+    def function(self) -> Any:
+        body = self.statement(self.kernel.body)
+        parameters = [self.buffers[b.id] for b in self.kernel.arguments] + list(self.symbols.values())
+        f = tirx.PrimFunc(parameters, body)
+        return f.with_attr("global_symbol", self.kernel.name).with_attr("tirx.noalias", True)
+
+    def declare(self, b: Buffer) -> Any:
+        shape = [self.extent(n) for n in b.shape]
+        return tirx.decl_buffer(shape, b.dtype, _identifier(b.name), scope=SCOPE[b.memory], data_alignment=64)
+
+    # ------------------------------------------------------------ statements
+    def statement(self, s: Statement) -> Any:
+        match s:
+            case Sequence(body=parts):
+                return tirx.SeqStmt([x for p in parts for x in self.flat(p)])
+            case Allocate():
+                return tirx.SeqStmt(self.flat(s))
+            case Store():
+                return tirx.BufferStore(self.buffers[s.buffer], self.value(s.value), [self.index(i) for i in s.index])
+            case If():
+                return tirx.IfThenElse(self.value(s.condition), self.statement(s.then), None if s.otherwise is None else self.statement(s.otherwise))
+            case For():
+                return self.loop(s)
+        raise TypeError(type(s))
+
+    def flat(self, s: Statement) -> list[Any]:
+        if isinstance(s, Sequence):
+            return [x for p in s.body for x in self.flat(p)]
+        if isinstance(s, Allocate):
+            saved, self.memo = self.memo, {}
+            self.buffers[s.buffer.id] = buffer = self.declare(s.buffer)
+            body = [tirx.AllocBuffer(buffer), *self.flat(s.body)]
+            self.memo = saved
+            return body
+        return [self.statement(s)]
+
+    def loop(self, s: For) -> Any:
+        low, extent = self.index(s.low), self.index(s.extent)
+        saved, self.memo = self.memo, {}
+        self.vars[s.var] = var = tirx.Var(_identifier(s.name), "int64")
+        body = self.statement(s.body)
+        self.memo = saved
+        if s.kind in LOOP_KIND:
+            return tirx.For(var, low, extent, LOOP_KIND[s.kind], body)
+        if self.serial:
+            return tirx.For(var, low, extent, ForKind.SERIAL, body)
+        tag = f"{'blockIdx' if s.kind == 'block' else 'threadIdx'}.{s.lane}"
+        binding = tirx.IterVar(None, tirx.Var(tag, "int64"), tirx.IterVar.ThreadIndex, tag)
+        return tirx.For(var, low, extent, ForKind.THREAD_BINDING, body, thread_binding=binding)
+
+    # ------------------------------------------------------------ extents and indices
+    def extent(self, e: Extent) -> Any:
+        if isinstance(e, int):
+            return tirx.IntImm("int64", e)
+        total: Any = None
+        for monomial, c in e.terms:
+            part: Any = None
+            for atom in monomial:
+                match atom:
+                    case Symbol(name):
+                        x = self.symbols[name]
+                    case Quotient(a, b):
+                        x = tirx.floordiv(self.extent(a), self.extent(b))
+                    case Extremum(which, a, b):
+                        x = (tirx.max if which == "max" else tirx.min)(self.extent(a), self.extent(b))
+                part = x if part is None else part * x
+            scaled = tirx.IntImm("int64", c) if part is None else part if c == 1 else part * tirx.IntImm("int64", c)
+            total = scaled if total is None else total + scaled
+        return total
+
+    def index(self, e: Expr) -> Any:
+        value = self.value(e)
+        return value if str(_dtype(value)) == "int64" else value.astype("int64")
+
+    # ------------------------------------------------------------ values
+    def value(self, e: Expr) -> Any:
+        if e not in self.memo:
+            self.memo[e] = self.make(e)
+        return self.memo[e]
+
+    def make(self, e: Expr) -> Any:
+        match e:
+            case Const():
+                return constant(e.value, "int64" if is_index(e) else e.dtype)
+            case Axis():
+                return self.vars[e]
+            case Size():
+                return self.extent(e.extent)
+            case Read():
+                return tirx.BufferLoad(self.buffers[e.source], [self.index(i) for i in e.index])
+            case Op(op="cast"):
+                return cast(self.value(e.args[0]), _type(e.args[0]), e.dtype)
+            case Op(op="edge" | "reflect" | "wrap" as op):
+                return self.boundary(op, self.index(e.args[0]), self.index(e.args[1]))
+            case Op(op="where" | "select" as op, args=(c, a, b)):
+                condition, x, y = self.value(c), self.operand(a, e), self.operand(b, e)
+                return (tirx.if_then_else if op == "where" else tirx.Select)(condition, x, y)
+            case Op(op="floordiv" | "mod" as op, args=(a, b)) if is_index(e):
+                return _index_division(op, self.index(a), self.index(b), a)
+            case Op():
+                dtype = _type(e)
+                compared = e.op in ("lt", "le", "eq", "ne")
+                of = _type(e.args[0]) if compared and not e.args[0].weak else _type(e.args[1]) if compared and len(e.args) > 1 else dtype
+                args = [cast(self.value(a), _type(a), of) if _type(a) != of and e.op not in ("isnan", "isinf", "isfinite") else self.value(a) for a in e.args]
+                found = INTRINSICS.get(e.op)
+                if found is None:
+                    raise InternalError(f"no code for operation {e.op}")
+                return found(of, *args)
+        raise InternalError(f"{type(e).__name__} in lowered code: {children(e)}")
+
+    def operand(self, a: Expr, e: Expr) -> Any:
+        return cast(self.value(a), _type(a), _type(e))
+
+    def boundary(self, op: str, i: Any, n: Any) -> Any:
+        zero, one = tirx.IntImm("int64", 0), tirx.IntImm("int64", 1)
+        if op == "edge":
+            return tirx.max(tirx.min(i, n - one), zero)
+        if op == "wrap":
+            return tirx.floormod(i, n)
+        period = tirx.max((n - one) * 2, one)
+        inside = tirx.floormod(i, period)
+        return tirx.min(inside, tirx.max(period - inside, zero)) if True else inside
+
+
+def _type(e: Expr) -> str:
+    return "int64" if is_index(e) else e.dtype
+
+
+def _dtype(value: Any) -> str:
+    ty = getattr(value, "dtype", None) or value.ty.dtype
+    return str(ty)
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+
+
+def constant(value: Any, dtype: str) -> Any:
+    if dtype == "bool":
+        return tirx.const(bool(value), "bool")
+    if kind(dtype) == "int":
+        return tirx.IntImm(dtype, int(value)) if int(value) < 2**63 else cast(tirx.IntImm("int64", int(value) - 2**64), "int64", "uint64")
+    value = float(value)
+    if np.isinf(value):
+        return tirx.infinity(dtype) if value > 0 else tirx.const(0.0, dtype) - tirx.infinity(dtype)
+    if np.isnan(value):
+        return tirx.FloatImm(dtype, float("nan"))
+    return tirx.FloatImm(dtype, value)
+
+
+def cast(value: Any, source: str, to: str) -> Any:
+    """The language's cast: float to integer truncates, saturates and takes NaN to 0."""
+    if source == to:
+        return value
+    if to == "bool":
+        return tirx.NE(value, constant(0, source))
+    if kind(source) == "float" and kind(to) == "int":
+        info = np.iinfo(to)
+        low, high = float(info.min), float(info.max)
+        top = np.nextafter(np.dtype(source).type(high), np.dtype(source).type(0)) if float(np.dtype(source).type(high)) > high or high != info.max else np.dtype(source).type(high)
+        clipped = tirx.Select(tirx.GE(value, constant(low, source)), value, constant(low, source))
+        clipped = tirx.Select(tirx.LE(clipped, constant(float(top), source)), clipped, constant(float(top), source))
+        whole = clipped.astype(to)
+        over = tirx.Select(tirx.GT(value, constant(float(top), source)), tirx.const(info.max, to) if info.max < 2**63 else constant(info.max, to), whole)
+        return tirx.Select(tirx.NE(value, value), tirx.const(0, to), over)
+    return value.astype(to)
+
+
+def _index_division(op: str, a: Any, b: Any, written: Expr) -> Any:
+    """floor division and its remainder. A dividend that falls is negated first: TVM's flattening gets (c - i) // k wrong."""
+    form = linear(written)
+    falling = bool(form.terms) and all(isinstance(c, int) and c < 0 for _, c in form.terms)
+    if not falling:
+        return (tirx.floordiv if op == "floordiv" else tirx.floormod)(a, b)
+    zero, one = tirx.IntImm("int64", 0), tirx.IntImm("int64", 1)
+    quotient = zero - tirx.floordiv((zero - a) + b - one, b)
+    return quotient if op == "floordiv" else a - quotient * b
+
+
+Emit = Callable[..., Any]
+__all__ = ["Dim", "cast", "constant", "emit"]

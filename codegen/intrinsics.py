@@ -1,0 +1,115 @@
+"""What each scalar operation is in TVM's IR. Transcendental functions that vectorise are in `transcendental`."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fluorite.algo.dtypes import kind
+
+from .tvm_adapter import tirx
+
+
+def _maximum(t: str, a: Any, b: Any) -> Any:
+    """The larger; NaN if either is. One comparison suffices where one side is a number."""
+    if kind(t) != "float":
+        return tirx.max(a, b)
+    if isinstance(b, tirx.FloatImm):
+        return tirx.Select(tirx.Not(tirx.LE(a, b)), a, b)
+    return tirx.Select(tirx.Or(tirx.GT(a, b), tirx.NE(a, a)), a, b)
+
+
+def _minimum(t: str, a: Any, b: Any) -> Any:
+    if kind(t) != "float":
+        return tirx.min(a, b)
+    if isinstance(b, tirx.FloatImm):
+        return tirx.Select(tirx.Not(tirx.GE(a, b)), a, b)
+    return tirx.Select(tirx.Or(tirx.LT(a, b), tirx.NE(a, a)), a, b)
+
+
+def _floordiv(t: str, a: Any, b: Any) -> Any:
+    if kind(t) == "float":
+        return tirx.floor(a / b)
+    if isinstance(b, tirx.IntImm) and int(b) not in (0, -1):
+        return tirx.floordiv(a, b)
+    zero, one = tirx.const(0, t), tirx.const(1, t)
+    bad = tirx.EQ(b, zero)
+    if not t.startswith("u"):
+        minus = tirx.const(-1, t)
+        return tirx.Select(bad, zero, tirx.Select(tirx.EQ(b, minus), zero - a, tirx.floordiv(a, tirx.Select(tirx.Or(bad, tirx.EQ(b, minus)), one, b))))
+    return tirx.Select(bad, zero, tirx.floordiv(a, tirx.Select(bad, one, b)))
+
+
+def _mod(t: str, a: Any, b: Any) -> Any:
+    if kind(t) == "float":
+        remainder = tirx.fmod(a, b)
+        return tirx.Select(tirx.And(tirx.NE(remainder, tirx.const(0.0, t)), tirx.NE(tirx.LT(remainder, tirx.const(0.0, t)), tirx.LT(b, tirx.const(0.0, t)))), remainder + b, remainder)
+    if isinstance(b, tirx.IntImm) and int(b) not in (0, -1):
+        return tirx.floormod(a, b)
+    zero, one = tirx.const(0, t), tirx.const(1, t)
+    bad = tirx.EQ(b, zero) if t.startswith("u") else tirx.Or(tirx.EQ(b, zero), tirx.EQ(b, tirx.const(-1, t)))
+    return tirx.Select(bad, zero, tirx.floormod(a, tirx.Select(bad, one, b)))
+
+
+def _shift(left: bool) -> Callable[..., Any]:
+    def emit(t: str, a: Any, b: Any) -> Any:
+        width = np.dtype(t).itemsize * 8
+        inside = tirx.And(tirx.GE(b, tirx.const(0, t)), tirx.LT(b, tirx.const(width, t)))
+        safe = tirx.Select(inside, b, tirx.const(0, t))
+        if left:
+            return tirx.Select(inside, tirx.shift_left(a, safe), tirx.const(0, t))
+        beyond = tirx.const(0, t) if t.startswith("u") else tirx.shift_right(a, tirx.const(width - 1, t))
+        return tirx.Select(inside, tirx.shift_right(a, safe), beyond)
+
+    return emit
+
+
+def _logical(word: Callable[..., Any], bits: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda t, a, b: word(a, b) if t == "bool" else bits(a, b)
+
+
+def _sign(t: str, a: Any) -> Any:
+    zero, one = (tirx.const(v, t) if kind(t) != "float" else tirx.FloatImm(t, float(v)) for v in (0, 1))
+    if t.startswith("u"):
+        return tirx.Select(tirx.GT(a, zero), one, zero)
+    small = tirx.Select(tirx.LT(a, zero), zero - one, zero if kind(t) != "float" else a)
+    return tirx.Select(tirx.GT(a, zero), one, small)
+
+
+INTRINSICS: dict[str, Callable[..., Any]] = {
+    "add": lambda t, a, b: a + b,
+    "sub": lambda t, a, b: a - b,
+    "mul": lambda t, a, b: a * b,
+    "div": lambda t, a, b: tirx.Div(a, b),
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "max": _maximum,
+    "min": _minimum,
+    "neg": lambda t, a: (tirx.FloatImm(t, -0.0) if kind(t) == "float" else tirx.const(0, t)) - a,
+    "abs": lambda t, a: a if t.startswith("u") else tirx.abs(a),
+    "sign": _sign,
+    "floor": lambda t, a: tirx.floor(a) if kind(t) == "float" else a,
+    "ceil": lambda t, a: tirx.ceil(a) if kind(t) == "float" else a,
+    "trunc": lambda t, a: tirx.trunc(a) if kind(t) == "float" else a,
+    "round": lambda t, a: tirx.nearbyint(a) if kind(t) == "float" else a,
+    "lt": lambda t, a, b: tirx.LT(a, b),
+    "le": lambda t, a, b: tirx.LE(a, b),
+    "eq": lambda t, a, b: tirx.EQ(a, b),
+    "ne": lambda t, a, b: tirx.NE(a, b),
+    "and": _logical(tirx.And, tirx.bitwise_and),
+    "or": _logical(tirx.Or, tirx.bitwise_or),
+    "xor": _logical(tirx.NE, tirx.bitwise_xor),
+    "not": lambda t, a: tirx.Not(a) if t == "bool" else tirx.bitwise_not(a),
+    "shl": _shift(True),
+    "shr": _shift(False),
+    "isnan": lambda t, a: tirx.NE(a, a),
+    "isinf": lambda t, a: tirx.EQ(tirx.abs(a), tirx.infinity(str(a.dtype))),
+    "isfinite": lambda t, a: tirx.LT(tirx.abs(a), tirx.infinity(str(a.dtype))),
+    "sqrt": lambda t, a: tirx.sqrt(a),
+    "rsqrt": lambda t, a: tirx.Div(tirx.FloatImm(t, 1.0), tirx.sqrt(a)),
+    **{name: (lambda f: lambda t, *a: f(*a))(getattr(tirx, name)) for name in
+       ("exp", "log", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "log1p", "exp2", "log2", "log10", "sinh", "cosh", "asin", "acos", "atan", "atan2", "pow")
+       if hasattr(tirx, name)},
+    "expm1": lambda t, a: tirx.exp(a) - tirx.FloatImm(t, 1.0),
+}

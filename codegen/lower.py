@@ -1,0 +1,519 @@
+"""Lowering: the stages of one kernel and their nests to loop statements (bounds inference, storage, initialisations, tails, interiors).
+
+A stage that is computed at a loop of its consumer is computed over the box that the rest of that iteration reads. Where its loops must be
+constant (vectors, unrolled tiles, GPU threads) the box is a tile of constant size that may stick out of the tensor: then reads of global
+memory are clamped, which is what makes sticking out harmless. Loops that a vector or an unrolled tile spans exist twice: a fast version for
+where every lane is inside, and a guarded one for the rest; `partition` then moves the test out of the loop.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fluorite.algo.errors import InternalError, PlanError, Problem
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, binary, rewrite, walk
+from fluorite.algo.extent import Extent, at_most, nonnegative, symbols_of
+from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.linear import bounds, is_index, linear, simplify, within
+from fluorite.schedule.directives import ComputeAt, Directive, StoreIn
+from fluorite.schedule.nest import SERIAL, THREAD, UNROLLED, VECTOR, Guard, Loop, Nest, shape, start
+from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
+
+from .reductions import accumulate, accumulators, initial
+from .statements import Allocate, Buffer, For, If, Kernel, Statement, Store, sequence
+
+TRUE = Const(True, "bool", False)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Computed at loop `loop` of stage `owner`."""
+
+    owner: int
+    loop: str
+    directive: ComputeAt | None = None
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """What one kernel computes: stages in producer order (inlined ones already gone), those that must reach global memory, directives by stage."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    outputs: frozenset[int]
+    directives: Mapping[int, tuple[Directive, ...]]
+    placements: Mapping[int, Placement]
+    gpu: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A stage with its nest over a box, and how its axes follow from the loops."""
+
+    stage: Stage
+    nest: Nest
+    box: Box
+    values: Mapping[Axis, Expr]
+    padded: frozenset[Axis]
+
+
+def lower(graph: Graph, plan: KernelPlan, native: Callable[[str], int]) -> tuple[Kernel | None, list[Problem], Mapping[int, Nest]]:
+    """The kernel, the problems that keep it from existing, and the nests that were made (for messages and for `show`)."""
+    work = _Lowering(graph, plan, native)
+    try:
+        body = work.roots()
+    except PlanError as error:
+        work.problems += error.problems
+        body = None
+    if work.problems or body is None:
+        return None, work.problems, work.nests
+    from .partition import partition
+
+    return work.kernel(partition(body)), [], work.nests
+
+
+class _Lowering:
+    def __init__(self, graph: Graph, plan: KernelPlan, native: Callable[[str], int]) -> None:
+        self.graph, self.plan, self.native = graph, plan, native
+        self.by_id = {s.id: s for s in plan.stages}
+        self.problems: list[Problem] = []
+        self.nests: dict[int, Nest] = {}
+        self.ranges: dict[Axis, Extent] = {}
+        self.storage: dict[int, tuple[Buffer, tuple[Expr, ...]]] = {}      # stage -> its buffer and the origin that indices are relative to
+        self.allocated: list[Buffer] = []
+        self.initialised: set[int] = set()
+
+    # ------------------------------------------------------------ the whole kernel
+    def roots(self) -> Statement:
+        done: list[Statement] = []
+        for s in self.plan.stages:
+            if s.id not in self.plan.placements:
+                buffer = Buffer(s.id, s.name, s.dtype, s.extents, "global" if s.id in self.plan.outputs else "workspace")
+                self.storage[s.id] = (buffer, tuple(as_expr(0) for _ in s.axes))
+                if buffer.memory == "workspace":
+                    self.allocated.append(buffer)
+                placed = self._place(s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
+                done.append(self._loops(placed, 0))
+        body = sequence(*done)
+        for b in reversed(self.allocated):
+            body = Allocate(b, body)
+        return body
+
+    def kernel(self, body: Statement) -> Kernel:
+        outside = dict.fromkeys(i for s in self.plan.stages for i in s.sources if i not in self.by_id)
+        inputs = []
+        for i in outside:
+            t = self.graph[i]
+            inputs.append(Buffer(i, t.name, t.dtype, t.shape))
+        outputs = [Buffer(s.id, s.name, s.dtype, s.extents) for s in self.plan.stages if s.id in self.plan.outputs]
+        symbols = dict.fromkeys(n for s in self.plan.stages for n in _symbols_in(s))
+        symbols |= dict.fromkeys(n for b in (*inputs, *outputs) for e in b.shape for n in symbols_of(e))
+        return Kernel(self.plan.name, tuple(inputs), tuple(outputs), tuple(symbols), body, tuple(s.path for s in self.plan.stages))
+
+    # ------------------------------------------------------------ placing one stage
+    def _place(self, s: Stage, box: Box, sticking: frozenset[Axis]) -> Placed:
+        """The stage's nest over the box. `sticking` axes may reach outside the tensor."""
+        reduction = s.reduction
+        bounds_of = [box[a].bound for a in s.axes]
+        nest = start(s.path, s.axes, bounds_of, s.reduce_axes, reduction.extents if reduction else ())
+        nest, problems = shape(nest, self._directives(s), self.native, s.dtype, s.source)
+        self.problems += problems
+        guards = list(nest.guards)
+        for a in s.axes:
+            i = box[a]
+            if a not in sticking and not _same(i.length, as_expr(i.bound)):
+                guards.append(Guard(a, i.length))
+        nest = replace(nest, guards=tuple(guards))
+        self.nests[s.id] = nest
+        for loop in nest.loops:
+            self.ranges[loop.var] = loop.extent
+        values = {a: simplify(binary("add", box[a].start, nest.value(a)), self.ranges) for a in s.axes}
+        values |= {a: simplify(nest.value(a), self.ranges) for a in s.reduce_axes}
+        return Placed(s, nest, box, values, sticking)
+
+    def _directives(self, s: Stage) -> tuple[Directive, ...]:
+        from fluorite.schedule.directives import Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, Tile, Unroll, Vectorize
+
+        return tuple(d for d in self.plan.directives.get(s.id, ()) if isinstance(d, Split | Tile | Reorder | Fuse | Parallel | Vectorize | Unroll | GpuBlocks | GpuThreads))
+
+    def _memory(self, s: Stage) -> str:
+        chosen = next((d.memory for d in self.plan.directives.get(s.id, ()) if isinstance(d, StoreIn)), None)
+        return {"registers": "local", "stack": "local", "shared": "shared", "global": "workspace", None: "workspace"}[chosen]
+
+    # ------------------------------------------------------------ loops, outermost first
+    def _loops(self, p: Placed, k: int) -> Statement:
+        nest = p.nest
+        first_reduction = next((n for n, loop in enumerate(nest.loops) if loop.reduction), None)
+        if k == first_reduction and p.stage.id not in self.initialised:
+            self.initialised.add(p.stage.id)
+            return self._reduction(p, k)
+        if k == self._tile_start(p):
+            return self._tile(p, nest.loops[k:], k)
+        loop = nest.loops[k]
+        inside = [self.by_id[i] for i, at in self.plan.placements.items() if at.owner == p.stage.id and at.loop == loop.name]
+        inside.sort(key=lambda s: self.plan.stages.index(s))
+        body = self._with_producers(p, k, inside, lambda: self._loops(p, k + 1))
+        return self._for(p, loop, body, k)
+
+    def _for(self, p: Placed, loop: Loop, body: Statement, k: int) -> Statement:
+        """The loop with every guard that its variable completes: as a shorter extent where that is linear, else as a test."""
+        extent = as_expr(loop.extent)
+        tests: list[Expr] = []
+        known = {x.var for x in p.nest.loops[:k + 1]}
+        for value, limit in self._guards(p):
+            form = linear(value)
+            if loop.var not in set(axes_of(value)) or not all(a in known or not self._is_loop(p, a) for a in axes_of(value)):
+                continue
+            if loop.kind != THREAD and form.coefficient(loop.var) == 1 and loop.var not in {a for x in form.atoms if x is not loop.var for a in axes_of(x)}:
+                extent = binary("min", extent, binary("sub", limit, binary("sub", value, loop.var)))
+            else:
+                tests.append(value < limit)
+        extent = simplify(extent, self.ranges)
+        if tests:
+            body = If(_all(tests), body)
+        return For(loop.var, loop.name, as_expr(0), extent, loop.kind, loop.lane, body)
+
+    def _is_loop(self, p: Placed, a: Axis) -> bool:
+        return any(loop.var is a for loop in p.nest.loops)
+
+    def _guards(self, p: Placed) -> list[tuple[Expr, Expr]]:
+        out: list[tuple[Expr, Expr]] = []
+        for g in p.nest.guards:
+            value, limit = simplify(p.nest.value(g.value), self.ranges), as_expr(g.limit)
+            if not isinstance(g.limit, Expr) and within(value, g.limit, self.ranges):
+                continue
+            out.append((value, limit))
+        return out
+
+    # ------------------------------------------------------------ producers computed inside
+    def _with_producers(self, p: Placed, k: int, producers: Sequence[Stage], rest: Callable[[], Statement]) -> Statement:
+        if not producers:
+            return rest()
+        parts: list[Statement] = []
+        buffers: list[Buffer] = []
+        boxes = self._boxes(p, k)
+        for s in producers:
+            interval, sticking = self._needed(s, boxes, p)
+            box = dict(zip(s.axes, interval, strict=True))
+            boxes[s.id] = box
+            memory = self._memory(s)
+            buffer = Buffer(s.id, s.name, s.dtype, tuple(i.bound for i in interval), memory)
+            if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):
+                d = next(d for d in self.plan.directives[s.id] if isinstance(d, StoreIn))
+                raise PlanError([d.at("memory").problem("P213", f"store_in: {d.memory}: {s.name} keeps {' x '.join(map(str, buffer.shape))} elements at a time",
+                                                        "registers and stack hold a constant number", ("compute it at a loop further inside", "leave store_in out"), path=s.path, source=s.source)])
+            self.storage[s.id] = (buffer, tuple(i.start for i in interval))
+            buffers.append(buffer)
+            parts.append(self._loops(self._place(s, box, sticking), 0))
+        body = sequence(*parts, rest())
+        for b in reversed(buffers):
+            body = Allocate(b, body)
+        return body
+
+    def _boxes(self, p: Placed, k: int) -> dict[int, Box]:
+        """What one iteration of loop k computes of the owner: the loops outside are points, those inside their whole range."""
+        free: dict[Axis, Interval] = {loop.var: whole(loop.extent) for loop in p.nest.loops[k + 1:]}
+        box: dict[Axis, Interval] = {}
+        s = p.stage
+        for a in (*s.axes, *s.reduce_axes):
+            box[a] = self._span(p, a, image(p.values[a], free))
+        return {s.id: box}
+
+    def _span(self, p: Placed, a: Axis, raw: Raw | None) -> Interval:
+        """The part of axis a that one iteration covers: not beyond the owner's own box."""
+        mine = p.box.get(a) or whole(p.stage.ranges[a])
+        if raw is None:
+            return mine
+        first, last = simplify(raw.first, self.ranges), simplify(raw.last, self.ranges)
+        if a not in p.padded:
+            if _same(first, mine.start) and at_most(mine.bound, raw.bound):
+                return mine
+            past = simplify(binary("sub", last, mine.last), self.ranges)
+            low, high = bounds(past, self.ranges)
+            if high is None or not nonnegative(high * -1):
+                last = simplify(binary("min", last, mine.last), self.ranges)
+        return Interval(first, simplify(binary("add", binary("sub", last, first), as_expr(1)), self.ranges), raw.bound)
+
+    def _needed(self, s: Stage, boxes: dict[int, Box], owner: Placed) -> tuple[list[Interval], frozenset[Axis]]:
+        """The box of s that everything computed in this iteration reads, and the axes along which it may stick out."""
+        consumers = self._consumers_inside(s, owner, boxes)
+        indices: list[tuple[Expr, ...]] = []
+        where_: list[Box] = []
+        for c in consumers:
+            for r in c.reads:
+                if r.source == s.id:
+                    indices.append(r.index)
+                    where_.append(boxes[c.id])
+        if not indices:
+            raise InternalError(f"{s.path} has no reader inside {owner.stage.path}")
+        exact = required(indices, where_, s.extents, self.ranges)
+        tile = raw_required(indices, where_, s.extents)
+        marked = self._constant_axes(s, exact)
+        sticking: set[Axis] = set()
+        out = []
+        for a, e, t in zip(s.axes, exact, tile, strict=True):
+            if a in marked and t is not None and not e.whole:
+                bound = self._rounded(s, a, t.bound)
+                out.append(Interval(simplify(t.start, self.ranges), as_expr(bound), bound))
+                sticking.add(a)
+            else:
+                out.append(e)
+        return out, frozenset(sticking)
+
+    def _consumers_inside(self, s: Stage, owner: Placed, boxes: dict[int, Box]) -> list[Stage]:
+        """The readers of s; boxes of readers that are computed deeper are found on the way."""
+        found = []
+        for c in self.plan.stages:
+            if s.id in c.sources:
+                if c.id not in boxes:
+                    if c.id not in self.plan.placements:
+                        place = self.plan.placements[s.id].directive
+                        why = f"{c.name} reads it too and is computed outside that loop"
+                        problem = (place.at() if place else _nowhere()).problem("P204", f"{s.name} cannot be computed at {owner.stage.name}'s \"{self.plan.placements[s.id].loop}\"", why,
+                                                                               (f"compute_root, or compute {c.name} there as well",), path=s.path, source=s.source)
+                        raise PlanError([problem])
+                    interval, _ = self._needed(c, boxes, owner)
+                    boxes[c.id] = dict(zip(c.axes, interval, strict=True)) | {a: whole(n) for a, n in zip(c.reduce_axes, c.reduction.extents if c.reduction else (), strict=True)}
+                elif c.reduction is not None and c.id != owner.stage.id:
+                    boxes[c.id] = {**boxes[c.id], **{a: whole(n) for a, n in zip(c.reduce_axes, c.reduction.extents, strict=True)}}
+                found.append(c)
+        return found
+
+    def _constant_axes(self, s: Stage, box: Sequence[Interval]) -> set[Axis]:
+        """Axes with a loop that must be constant and not longer than the box: unrolled, vectorised, or dealt to threads."""
+        nest = start(s.path, s.axes, [i.bound for i in box], s.reduce_axes, s.reduction.extents if s.reduction else ())
+        nest, _ = shape(nest, self._directives(s), self.native, s.dtype)
+        marked = {loop.var for loop in nest.loops if loop.kind in (VECTOR, UNROLLED, THREAD)} if not self.plan.gpu else {loop.var for loop in nest.loops}
+        out: set[Axis] = set()
+        for a in s.axes:
+            used = set(axes_of(nest.value(a)))
+            if used & marked:
+                out.add(a)
+        return out
+
+    def _rounded(self, s: Stage, a: Axis, bound: Extent) -> Extent:
+        """The bound rounded up so that this axis's splits divide it."""
+        assert isinstance(bound, int)
+        nest = start(s.path, s.axes, [bound if x is a else 1 for x in s.axes], s.reduce_axes, s.reduction.extents if s.reduction else ())
+        nest, _ = shape(nest, self._directives(s), self.native, s.dtype)
+        _, high = bounds(nest.value(a), {loop.var: loop.extent for loop in nest.loops})
+        return max(bound, high + 1) if isinstance(high, int) else bound
+
+    # ------------------------------------------------------------ reductions
+    def _reduction(self, p: Placed, k: int) -> Statement:
+        """Initialise what the loops inside k accumulate into, then run them."""
+        inner = p.nest.loops[k:]
+        spatial = tuple(loop for loop in inner if not loop.reduction)
+        reduction = p.stage.reduction
+        assert reduction is not None
+        arg = reduction.kind.startswith("arg")
+        if spatial and arg:
+            raise PlanError([_nowhere().problem("P214", f"{p.stage.name}: loop {spatial[0].name} lies inside a reduction loop of {reduction.kind}", "its running best is one value",
+                                                ("keep the reduction loops innermost",), path=p.stage.path, source=p.stage.source)])
+        outside_vector = any(loop.kind == VECTOR for loop in p.nest.loops[:k])
+        if not spatial and (arg or not outside_vector):
+            scalars = accumulators(p.stage)
+            for b in scalars:
+                self.storage[b.id] = (b, (as_expr(0),))
+            init = [Store(b.id, (as_expr(0),), e) for b, e in zip(scalars, initial(p.stage), strict=True)]
+            body = sequence(*init, self._loops(p, k), Store(p.stage.id, self._own_index(p), Read(scalars[0].id, (as_expr(0),), scalars[0].dtype)))
+            for b in reversed(scalars):
+                body = Allocate(b, body)
+            return body
+        init_store = Store(p.stage.id, self._own_index(p), initial(p.stage)[0])
+        return sequence(self._init_nest(p, spatial, k, init_store), self._loops(p, k))
+
+    def _init_nest(self, p: Placed, spatial: tuple[Loop, ...], k: int, store: Statement) -> Statement:
+        if not spatial:
+            return store
+        reduced = {loop.var for loop in p.nest.loops if loop.reduction}
+        guards = [(v, n) for v, n in self._guards(p) if not (set(axes_of(v)) & reduced) and set(axes_of(v)) & {x.var for x in spatial}]
+        return self._versions(p, spatial, guards, [], lambda _: store)
+
+    # ------------------------------------------------------------ tiles: the innermost constant loops
+    def _tile_start(self, p: Placed) -> int:
+        """The outermost of the innermost constant loops, beginning with one that is vectorised or unrolled."""
+        loops = p.nest.loops
+        owners = {at.loop for at in self.plan.placements.values() if at.owner == p.stage.id}
+        k = len(loops)
+        while k > 0 and isinstance(loops[k - 1].extent, int) and loops[k - 1].name not in owners and loops[k - 1].kind in (SERIAL, VECTOR, UNROLLED):
+            k -= 1
+        while k < len(loops) and loops[k].kind == SERIAL:
+            k += 1
+        return k
+
+    def _tile(self, p: Placed, loops: Sequence[Loop], k: int) -> Statement:
+        inside = {x.var for x in loops}
+        guards = [(v, n) for v, n in self._guards(p) if set(axes_of(v)) & inside]
+        lanes = {x.var for x in loops if x.kind == VECTOR}
+        first = next((n for n, x in enumerate(loops) if x.reduction), None)
+        start_here = first if first is not None and not any(x.reduction for x in p.nest.loops[:k]) and not self._initialised(p) else None
+        return self._versions(p, loops, guards, self._interior(p, lanes), lambda fast: self._update(p, fast), start_here)
+
+    def _initialised(self, p: Placed) -> bool:
+        return p.stage.id in self.initialised
+
+    def _versions(self, p: Placed, loops: Sequence[Loop], guards: Sequence[tuple[Expr, Expr]], tests: Sequence[Expr], leaf: Callable[[Sequence[Expr]], Statement],
+                  reduction_at: int | None = None) -> Statement:
+        """The loops, as marked where every guard and test holds throughout, else serial with the guards tested."""
+        tile = {x.var: x.extent for x in loops}
+        conditions: list[Expr] = []
+        for value, limit in guards:
+            conditions.append(simplify(_extreme(value, tile, True) < limit, self.ranges))
+        for t in tests:
+            conditions += [simplify(c, self.ranges) for c in _throughout(t, tile)]
+        fast = self._written(p, loops, leaf(tests), reduction_at, (), True)
+        held = _all(conditions)
+        if isinstance(held, Const):
+            if held.value:
+                return fast
+        slow = self._written(p, loops, leaf([]), reduction_at, guards, False)
+        if isinstance(held, Const):
+            return slow
+        return If(held, fast, slow)
+
+    def _written(self, p: Placed, loops: Sequence[Loop], leaf: Statement, reduction_at: int | None, guards: Sequence[tuple[Expr, Expr]], marked: bool) -> Statement:
+        """One version of a tile: its loops around the leaf, with the initialisation of a reduction that begins inside it."""
+
+        def around(inner: Sequence[Loop], body: Statement, tests: Sequence[tuple[Expr, Expr]]) -> Statement:
+            if tests:
+                body = If(_all([v < n for v, n in tests]), body)
+            for n, loop in reversed(list(enumerate(inner))):
+                body = For(loop.var, loop.name, as_expr(0), as_expr(loop.extent), loop.kind if marked else SERIAL, loop.lane if marked else "", body)
+                if inner is loops and n == reduction_at:
+                    spatial = [x for x in loops[n:] if not x.reduction]
+                    reduced = {x.var for x in loops if x.reduction}
+                    start_ = Store(p.stage.id, self._own_index(p), initial(p.stage)[0])
+                    body = sequence(around(spatial, start_, [g for g in guards if not set(axes_of(g[0])) & reduced]), body)
+            return body
+
+        return around(loops, leaf, guards)
+
+    def _interior(self, p: Placed, lanes: set[Axis]) -> list[Expr]:
+        """Conditions under which the value needs no clamp and no choice that differs between the lanes of a vector."""
+        if not lanes:
+            return []
+        found: dict[Expr, None] = {}
+        for n in walk(self._value(p)):
+            match n:
+                case Op(op="edge" | "reflect" | "wrap", args=(a, size)) if set(axes_of(a)) & lanes and is_index(a):
+                    found[as_expr(0) <= a] = None
+                    found[a < size] = None
+                case Op(op="where", args=(c, _, _)) if set(axes_of(c)) & lanes and not any(isinstance(x, Read) for x in walk(c)):
+                    for part in _conjuncts(c):
+                        if isinstance(part, Op) and part.op in ("lt", "le") and is_index(part.args[0]) and is_index(part.args[1]):
+                            found[part] = None
+        return [f for f in found if not isinstance(f, Const)]
+
+    # ------------------------------------------------------------ the innermost statement
+    def _update(self, p: Placed, known: Sequence[Expr]) -> Statement:
+        value = self._value(p)
+        if known:
+            value = _assume(value, known, self.ranges)
+        s = p.stage
+        if s.reduction is None:
+            return Store(s.id, self._own_index(p), value)
+        scalar = accumulators(s)[0].id
+        if scalar in self.storage:
+            return accumulate(s, scalar, (as_expr(0),), value, p.values)
+        return accumulate(s, s.id, self._own_index(p), value, p.values)
+
+    def _own_index(self, p: Placed) -> tuple[Expr, ...]:
+        _, origin = self.storage[p.stage.id]
+        return tuple(simplify(binary("sub", p.values[a], o), self.ranges) for a, o in zip(p.stage.axes, origin, strict=True))
+
+    def _value(self, p: Placed) -> Expr:
+        """The stage's value over loop variables, reading buffers at their own origins."""
+        memo: dict[Expr, Expr] = {}
+
+        def rule(e: Expr) -> Expr | None:
+            if isinstance(e, Axis):
+                return p.values.get(e)
+            if isinstance(e, Read):
+                if e.source in self.by_id:
+                    _, origin = self.storage[e.source]
+                    return Read(e.source, tuple(simplify(binary("sub", i, o), self.ranges) for i, o in zip(e.index, origin, strict=True)), e.dtype)
+                if p.padded:
+                    shape_ = self.graph[e.source].shape
+                    return Read(e.source, tuple(i if within(i, n, self.ranges) or not i.weak else Op("edge", (i, as_expr(n)), "int32", True) for i, n in zip(e.index, shape_, strict=True)), e.dtype)
+            return None
+
+        return simplify(rewrite(p.stage.value, rule, memo), self.ranges)
+
+
+def _nowhere() -> object:
+    from fluorite.schedule.notation.places import NOWHERE
+
+    return NOWHERE
+
+
+def _same(a: Expr, b: Expr) -> bool:
+    d = linear(binary("sub", a, b))
+    return not d.terms and d.constant == 0
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    out: Expr = TRUE
+    for c in dict.fromkeys(conditions):
+        if isinstance(c, Const):
+            if not c.value:
+                return c
+            continue
+        out = c if out is TRUE else out & c
+    return out
+
+
+def _conjuncts(c: Expr) -> list[Expr]:
+    return [*_conjuncts(c.args[0]), *_conjuncts(c.args[1])] if isinstance(c, Op) and c.op == "and" else [c]
+
+
+def _extreme(e: Expr, tile: Mapping[Axis, Extent], largest: bool) -> Expr:
+    """e with the tile's variables where it is largest (or smallest); exact for linear forms."""
+    form = linear(e)
+    total: Expr = as_expr(form.constant)
+    for atom, c in form.terms:
+        positive = not isinstance(c, int) or c > 0
+        if isinstance(atom, Axis) and atom in tile:
+            part: Expr = as_expr(tile[atom] - 1) if positive == largest else as_expr(0)
+        elif isinstance(atom, Op) and set(axes_of(atom)) & set(tile) and atom.op in ("floordiv", "min", "max", "edge"):
+            part = Op(atom.op, (_extreme(atom.args[0], tile, positive == largest), *(_extreme(a, tile, positive == largest) for a in atom.args[1:])), atom.dtype, atom.weak)
+        elif set(axes_of(atom)) & set(tile) and isinstance(atom, Op) and atom.op == "mod":
+            part = binary("sub", atom.args[1], as_expr(1)) if positive == largest else as_expr(0)
+        else:
+            part = atom
+        total = binary("add", total, binary("mul", part, as_expr(c)))
+    return total
+
+
+def _throughout(test: Expr, tile: Mapping[Axis, Extent]) -> list[Expr]:
+    """A comparison that must hold for the whole tile."""
+    assert isinstance(test, Op)
+    a, b = test.args
+    difference = binary("sub", a, b)
+    worst = _extreme(difference, tile, True)
+    return [worst < 0 if test.op == "lt" else worst <= 0]
+
+
+def _assume(e: Expr, known: Sequence[Expr], ranges: Mapping[Axis, Extent]) -> Expr:
+    """e where the known conditions hold: clamps and choices that they decide are gone."""
+    facts = set(known)
+
+    def rule(n: Expr) -> Expr | None:
+        if n in facts:
+            return TRUE
+        match n:
+            case Op(op="edge" | "reflect" | "wrap", args=(a, size)) if (as_expr(0) <= a) in facts and (a < size) in facts:
+                return a
+        return None
+
+    return simplify(rewrite(e, rule), ranges)
+
+
+def _symbols_in(s: Stage) -> list[str]:
+    from fluorite.algo.expr import Size
+
+    out = [n for e in (*s.extents, *(s.reduction.extents if s.reduction else ())) for n in symbols_of(e)]
+    return out + [n for e in walk(s.value) if isinstance(e, Size) for n in symbols_of(e.extent)]
+
+
+__all__ = ["KernelPlan", "Placed", "Placement", "lower"]

@@ -1,0 +1,79 @@
+"""Moving a test out of the loop that decides it: before, steady and after parts instead of a branch in every iteration."""
+from __future__ import annotations
+
+from fluorite.algo.expr import Axis, Expr, Op, as_expr, axes_of, binary
+from fluorite.algo.linear import is_index, linear, simplify
+
+from .statements import For, If, Statement, sequence, transform
+
+
+def partition(s: Statement) -> Statement:
+    """Every serial loop whose body is one test with two versions, split where the test changes its answer."""
+    return transform(s, _rule)
+
+
+def _rule(s: Statement) -> Statement | None:
+    match s:
+        case For(kind="serial", body=If(otherwise=Statement_)) if Statement_ is not None:
+            return _split(s, s.body)  # type: ignore[arg-type]
+    return None
+
+
+def _split(loop: For, test: If) -> Statement | None:
+    assert test.otherwise is not None
+    lows: list[Expr] = [loop.low]
+    highs: list[Expr] = [binary("add", loop.low, loop.extent)]
+    rest: list[Expr] = []
+    for c in _conjuncts(test.condition):
+        edge = _edge(c, loop.var)
+        if edge is None:
+            rest.append(c)
+        else:
+            (lows if edge[0] == "from" else highs).append(edge[1])
+    if len(lows) == 1 and len(highs) == 1:
+        return None
+    end = highs[0]
+    low, high = lows[0], highs[0]
+    for x in lows[1:]:
+        low = binary("max", low, x)
+    for x in highs[1:]:
+        high = binary("min", high, x)
+    low = simplify(binary("min", low, end), {}) if len(lows) > 1 else low
+    high = simplify(binary("max", high, low), {})
+    steady: Statement = test.then
+    if rest:
+        condition = rest[0]
+        for c in rest[1:]:
+            condition = condition & c
+        steady = If(condition, test.then, test.otherwise)
+
+    def part(first: Expr, last: Expr, body: Statement) -> For:
+        return For(loop.var, loop.name, first, simplify(binary("sub", last, first), {}), loop.kind, loop.lane, body)
+
+    parts: list[Statement] = []
+    if len(lows) > 1:
+        parts.append(part(loop.low, low, test.otherwise))
+    parts.append(part(low, high, steady))
+    if len(highs) > 1:
+        parts.append(part(high, end, test.otherwise))
+    return sequence(*parts)
+
+
+def _conjuncts(c: Expr) -> list[Expr]:
+    return [*_conjuncts(c.args[0]), *_conjuncts(c.args[1])] if isinstance(c, Op) and c.op == "and" else [c]
+
+
+def _edge(c: Expr, var: Axis) -> tuple[str, Expr] | None:
+    """A comparison as var >= e or var < e, where it is linear in var with a constant coefficient and e does not depend on var."""
+    if not isinstance(c, Op) or c.op not in ("lt", "le") or not is_index(c.args[0]) or not is_index(c.args[1]):
+        return None
+    form = linear(binary("sub", c.args[1], c.args[0]))          # a < b  <=>  b - a - 1 >= 0
+    k = form.coefficient(var)
+    others = [atom for atom in form.atoms if atom is not var]
+    if not isinstance(k, int) or k == 0 or any(var in set(axes_of(atom)) for atom in others):
+        return None
+    rest = binary("sub", binary("sub", form.expr(), binary("mul", var, as_expr(k))), as_expr(1 if c.op == "lt" else 0))
+    rest = linear(rest).expr()
+    if k > 0:                                                   # k*var + rest >= 0
+        return "from", simplify(binary("floordiv", binary("sub", as_expr(k - 1), rest), as_expr(k)), {})
+    return "until", simplify(binary("add", binary("floordiv", rest, as_expr(-k)), as_expr(1)), {})

@@ -1,0 +1,52 @@
+"""How each reduction starts and takes in one more value."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fluorite.algo.dtypes import kind
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary, cast
+from fluorite.algo.graph import Stage
+from fluorite.schedule.rewrites import identity
+
+from .statements import Buffer, If, Statement, Store, sequence
+
+ZERO = (as_expr(0),)
+
+
+def accumulators(s: Stage) -> tuple[Buffer, ...]:
+    """One-element buffers that hold the running state of a reduction: its value, or the index and the best value of argmax and argmin."""
+    assert s.reduction is not None
+    state = (Buffer(-2 * s.id, f"{s.name}_acc", s.dtype, (1,), "local"),)
+    if s.reduction.kind.startswith("arg"):
+        return (*state, Buffer(-2 * s.id - 1, f"{s.name}_best", s.value.dtype, (1,), "local"))
+    return state
+
+
+def initial(s: Stage) -> tuple[Expr, ...]:
+    """Starting values, in the order of `accumulators`."""
+    assert s.reduction is not None
+    if s.reduction.kind.startswith("arg"):
+        return Const(-1, s.dtype, False), identity(s.reduction.kind, s.value.dtype)
+    return (identity(s.reduction.kind, s.dtype),)
+
+
+COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or", "all": "and"}
+
+
+def accumulate(s: Stage, target: int, index: tuple[Expr, ...], value: Expr, at: Mapping[Axis, Expr]) -> Statement:
+    """state[index] = state[index] combined with value. `at` gives the reduction axes' values, which argmax and argmin need."""
+    assert s.reduction is not None
+    kind_ = s.reduction.kind
+    if kind_ in COMBINE:
+        return Store(target, index, Op(COMBINE[kind_], (Read(target, index, s.dtype), value), s.dtype, False))
+    best_buffer = accumulators(s)[1]
+    best = Read(best_buffer.id, ZERO, best_buffer.dtype)
+    found = Read(target, index, s.dtype)
+    better: Expr = binary("lt", best, value) if kind_ == "argmax" else binary("lt", value, best)
+    if kind(value.dtype) == "float":
+        better = better | (binary("ne", value, value) & binary("eq", best, best))
+    better = better | (found < Const(0, s.dtype, False))
+    flat: Expr = as_expr(0)
+    for a, n in zip(s.reduction.axes, s.reduction.extents, strict=True):
+        flat = binary("add", binary("mul", flat, as_expr(n)), at[a])
+    return If(better, sequence(Store(target, index, cast(flat, s.dtype)), Store(best_buffer.id, ZERO, value)))

@@ -1,0 +1,100 @@
+"""From an artefact's folder to a model: everything is checked before anything of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+from . import host, library, threads, weights
+from .errors import Problem, artifact_error, artifact_problem
+from .ffi import Function
+from .manifest import Manifest, parse
+from .memory import aligned
+from .model import Model, read_manifest
+from .parameters import Array
+
+MANIFEST, KERNELS, WEIGHTS = "manifest.json", "kernels.so", "weights.safetensors"
+
+
+def load(folder: str | Path) -> Model:
+    """The model in an artefact's folder.
+
+    Raises ArtifactError, one sentence for each thing that is wrong: not an artefact, another format, a changed or missing
+    file, another kind of machine, a processor without the features that it needs, another version of the FFI library.
+    """
+    return Model(*open_folder(folder))
+
+
+def open_folder(folder: str | Path) -> tuple[Manifest, Callable[[str], Function], Mapping[str, Array], int]:
+    """The arguments of `Model` for an artefact's folder. Raises ArtifactError."""
+    folder = Path(folder).absolute()  # the loader would search a bare file name elsewhere
+    raw = read_manifest(folder / MANIFEST)
+    manifest = parse(raw)
+    if wrong := [
+        *host.problems(manifest.name, raw.get("target", {}), raw.get("toolchain", {}), host.cpu_features()),
+        *_changed_files(folder, raw.get("files", {})),
+    ]:
+        raise artifact_error(*wrong)
+    arrays = _parameters(folder, manifest)
+    count = threads.chosen(raw.get("threads", "all"))
+    library.load_runtime(folder / library.RUNTIME)
+    function, parallel = _functions(folder / KERNELS)
+    return manifest, function, arrays, count if parallel else 0
+
+
+def assemble(manifest: Mapping[str, Any], kernels: Path, parameters: Mapping[str, Array]) -> Model:
+    """A model from what the compiler made, without a folder in between; for the machine and process that compiled it.
+
+    Copies the parameters. Raises ArtifactError.
+    """
+    count = threads.chosen(manifest.get("threads", "all"))
+    library.load_runtime(library.installed_runtime() or Path(library.RUNTIME))
+    function, parallel = _functions(kernels.absolute())
+    arrays = {name: aligned(array.shape, array.dtype) for name, array in parameters.items()}
+    for name, array in arrays.items():
+        array[...] = parameters[name]
+    return Model(parse(manifest), function, arrays, count if parallel else 0)
+
+
+def _functions(kernels: Path) -> tuple[Callable[[str], Function], bool]:
+    """The functions of a library by name, and whether any of them starts threads."""
+    module = library.load_kernels(kernels)
+
+    def function(name: str) -> Function:
+        try:
+            return module[name]
+        except (AttributeError, RuntimeError):
+            raise artifact_error(artifact_problem("R004", f"{kernels} has no kernel {name}")) from None
+
+    return function, library.PARALLEL_LAUNCH in kernels.read_bytes()
+
+
+def _parameters(folder: Path, manifest: Manifest) -> dict[str, Array]:
+    if not manifest.parameters:
+        return {}
+    arrays = weights.read(folder / WEIGHTS)
+    wrong = [
+        artifact_problem("R010", f"{folder / WEIGHTS}: {spec.name} is not there as {spec.text()}")
+        for spec in manifest.parameters
+        if (a := arrays.get(spec.name)) is None or (a.shape, a.dtype) != (spec.shape, spec.numpy)
+    ]
+    if wrong:
+        raise artifact_error(*wrong)
+    return arrays
+
+
+def _changed_files(folder: Path, files: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, facts in files.items():
+        path = folder / name
+        try:
+            size = path.stat().st_size
+            if size != facts["bytes"]:
+                yield artifact_problem("R004", f"{path} has {size} bytes, it was built with {facts['bytes']}", "build or copy it again")
+                continue
+            with path.open("rb") as file:
+                if file_digest(file, "sha256").hexdigest() != facts["sha256"]:
+                    yield artifact_problem("R004", f"{path} was changed after it was built", "build or copy it again")
+        except OSError as error:
+            yield artifact_problem("R004", f"{path} cannot be read: {error.strerror}", "build or copy it again")

@@ -1,0 +1,194 @@
+"""The manifest as values: what `manifest.json` says about methods, buffers and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .errors import artifact_error, artifact_problem
+from .extents import Extent, text
+from .tensors import ALIGNMENT, numpy_dtype
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A named tensor: an input or a parameter."""
+
+    name: str
+    dtype: str
+    shape: tuple[Extent, ...]
+    buffer: int = -1
+
+    def text(self) -> str:
+        """`float32[h, w]`"""
+        return f"{self.dtype}[{', '.join(map(text, self.shape))}]"
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        return numpy_dtype(self.dtype)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory that steps work on. Kernels rely on `alignment` (bytes) of its first element."""
+
+    kind: str
+    name: str
+    dtype: str
+    shape: tuple[Extent, ...]
+    alignment: int = ALIGNMENT
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        return numpy_dtype(self.dtype)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel call: buffers by number, then extents."""
+
+    kernel: str
+    arguments: tuple[int, ...]
+    symbols: tuple[Extent, ...] = ()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One body of a method, for the calls whose extents equal `when`."""
+
+    when: Mapping[str, int]
+    buffers: tuple[Buffer, ...]
+    setup: tuple[Step, ...]
+    steps: tuple[Step, ...]
+
+    def fits(self, symbols: Mapping[str, int]) -> bool:
+        return all(symbols.get(name) == extent for name, extent in self.when.items())
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The extents that a symbol may take."""
+
+    name: str
+    min: int = 0
+    max: int | None = None
+    multiple: int = 1
+
+    def refusal(self, value: int) -> str | None:
+        if value < self.min or (self.max is not None and value > self.max):
+            return f"it may be {self.min}{'..' + str(self.max) if self.max is not None else ' or more'}"
+        return f"it must be a multiple of {self.multiple}" if value % self.multiple else None
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """Signature and bodies of one method. `result` is the manifest's nest of buffers."""
+
+    name: str
+    doc: str
+    inputs: tuple[TensorSpec, ...]
+    symbols: Mapping[str, Symbol]
+    variants: tuple[Variant, ...]
+    result: Mapping[str, Any]
+
+    def text(self, name: str | None = None) -> str:
+        """`blur(image: float32[h, w]) -> float32[h, w]`"""
+        return f"{name or self.name}({', '.join(f'{i.name}: {i.text()}' for i in self.inputs)}) -> {self.result_text()}"
+
+    def result_text(self) -> str:
+        buffers = self.variants[-1].buffers
+        return result_text(self.result, [TensorSpec(b.name, b.dtype, b.shape).text() for b in buffers])
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All of it; `raw` is the JSON value."""
+
+    name: str
+    raw: Mapping[str, Any]
+    parameters: tuple[TensorSpec, ...]
+    methods: Mapping[str, MethodSpec]
+
+
+def leaves(result: Mapping[str, Any]) -> Iterator[int]:
+    """The buffers of a result, in its order."""
+    match result:
+        case {"buffer": int(buffer)}:
+            yield buffer
+        case {"dict": items}:
+            for _, part in items:
+                yield from leaves(part)
+        case {"tuple": parts} | {"list": parts}:
+            for part in parts:
+                yield from leaves(part)
+
+
+def result_text(result: Mapping[str, Any], names: list[str]) -> str:
+    match result:
+        case {"buffer": int(buffer)}:
+            return names[buffer]
+        case {"dict": items}:
+            return "{" + ", ".join(f'"{key}": {result_text(part, names)}' for key, part in items) + "}"
+        case {"list": parts}:
+            return f"[{', '.join(result_text(p, names) for p in parts)}]"
+        case {"tuple": parts}:
+            return f"({', '.join(result_text(p, names) for p in parts)}{',' if len(parts) == 1 else ''})"
+    raise ValueError(f"no result: {result!r}")
+
+
+def parse(raw: Mapping[str, Any]) -> Manifest:
+    """Read a manifest. Raises ArtifactError if it is of another format or not one at all."""
+    try:
+        found = raw["format"]
+        if found == FORMAT:
+            return Manifest(
+                name=raw["name"],
+                raw=raw,
+                parameters=tuple(_tensor(p) for p in raw.get("parameters", ())),
+                methods={name: _method(name, m) for name, m in raw["methods"].items()},
+            )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise artifact_error(
+            artifact_problem("R002", f"manifest.json is not one that fluorite writes ({type(error).__name__}: {error})")
+        ) from None
+    raise artifact_error(
+        artifact_problem(
+            "R003", f"manifest.json has format {found}, this runtime reads format {FORMAT}", "build it again with this fluorite"
+        )
+    )
+
+
+def _method(name: str, raw: Mapping[str, Any]) -> MethodSpec:
+    spec = MethodSpec(
+        name=name,
+        doc=raw.get("doc", ""),
+        inputs=tuple(_tensor(i) for i in raw["inputs"]),
+        symbols={s: Symbol(s, r.get("min", 0), r.get("max"), r.get("multiple", 1)) for s, r in raw.get("symbols", {}).items()},
+        variants=tuple(_variant(v) for v in raw["variants"]),
+        result=raw["result"],
+    )
+    spec.text()  # every buffer that it names must be there
+    return spec
+
+
+def _variant(raw: Mapping[str, Any]) -> Variant:
+    buffers = tuple(Buffer(b["kind"], b["name"], b["dtype"], tuple(b["shape"]), b.get("alignment", ALIGNMENT)) for b in raw["buffers"])
+    for buffer in buffers:
+        numpy_dtype(buffer.dtype)
+    setup, steps = (
+        [Step(s["kernel"], tuple(s["arguments"]), tuple(s.get("symbols", ()))) for s in raw.get(part, ())] for part in ("setup", "steps")
+    )
+    if not all(0 <= b < len(buffers) for step in (*setup, *steps) for b in step.arguments):
+        raise IndexError("a step names a buffer that is not there")
+    return Variant(dict(raw.get("when", {})), buffers, tuple(setup), tuple(steps))
+
+
+def _tensor(raw: Mapping[str, Any]) -> TensorSpec:
+    numpy_dtype(raw["dtype"])
+    return TensorSpec(raw["name"], raw["dtype"], tuple(raw["shape"]), raw.get("buffer", -1))

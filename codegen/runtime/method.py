@@ -1,0 +1,215 @@
+"""One method of a model, as something to call."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from .arguments import Refused, as_array, bind
+from .errors import Problem, run_error, run_problem
+from .extents import shape_of
+from .ffi import Function
+from .manifest import MethodSpec, Variant
+from .parameters import fixed_arrays
+from .prepared import Array, Prepared
+
+_form = attrgetter("__class__", "dtype", "shape")
+_KEPT_SHAPES = 64
+_KEPT_BYTES = 256 << 20
+
+
+class Method:
+    """Call it with arrays, positional or by name. `out=` takes arrays to write the result to, in the result's own structure.
+
+    Raises RunError, one sentence for each input that does not fit.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        spec: MethodSpec,
+        functions: Callable[[str], Function],
+        parameters: Callable[[], Mapping[str, Array]],
+        thread_count: int,
+    ) -> None:
+        self.spec, self.label = spec, label
+        self.__name__ = spec.name
+        self.__doc__ = f"{spec.text()}\n\n{spec.doc}"
+        self.__signature__ = _signature(spec)
+        self._functions, self._parameters, self._threads = functions, parameters, thread_count
+        self._names = [i.name for i in spec.inputs]
+        self._prepared: dict[tuple[Any, ...], Prepared] = {}
+        self._fixed: dict[int, dict[int, Array]] = {}
+        self._lock = threading.RLock()
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            args, out = self._arranged(args, named)
+            return self.call(args, out)
+        try:
+            prepared = self._prepared.get(tuple(map(_form, args)))
+        except (AttributeError, TypeError):
+            prepared = None
+        if prepared is None:
+            args, prepared = self._readied(args)
+        return prepared(args)
+
+    def __repr__(self) -> str:
+        return self.spec.text()
+
+    def call(self, args: tuple[Any, ...], out: Any = None) -> Any:
+        """The same with all inputs in order; what the functions of an artefact use."""
+        try:
+            prepared = self._prepared.get(tuple(map(_form, args)))
+        except (AttributeError, TypeError):
+            prepared = None
+        if prepared is None:
+            args, prepared = self._readied(args)
+        if out is None:
+            return prepared(args)
+        prepared.write(args, self._targets(out, prepared))
+        return out
+
+    def memory(self, extents: Mapping[str, int]) -> int:
+        """Bytes of temporaries and results of one call with these extents, once planned. Raises RunError."""
+        shapes = []
+        for spec in self.spec.inputs:
+            try:
+                shapes.append(shape_of(spec.shape, extents))
+            except KeyError as missing:
+                raise run_error(run_problem("R108", f"{self.label}: the extent {missing.args[0]} is not given")) from None
+        symbols = self._bound(shapes)
+        return Prepared(self.spec, self._variant(symbols), symbols, self._functions, {}, 0).bytes
+
+    def forget(self) -> None:
+        """Drop everything made from the parameters; they have changed."""
+        with self._lock:
+            self._fixed = {}
+            self._prepared = {}
+
+    def _readied(self, args: Sequence[Any]) -> tuple[tuple[Array, ...], Prepared]:
+        arrays = self._checked(args)
+        form = tuple(map(_form, arrays))
+        return arrays, self._prepared.get(form) or self._prepare(arrays, form)
+
+    def _prepare(self, args: Sequence[Array], form: tuple[Any, ...]) -> Prepared:
+        with self._lock:
+            if (known := self._prepared.get(form)) is not None:
+                return known
+            symbols = self._bound([a.shape for a in args])
+            variant = self._variant(symbols)
+            try:
+                prepared = Prepared(self.spec, variant, symbols, self._functions, self._fixed_for(variant), self._threads)
+            except MemoryError as error:
+                raise run_error(run_problem("R109", f"{self.label}: there is not enough memory ({error})")) from None
+            kept = {**self._prepared, form: prepared}
+            while len(kept) > 1 and (len(kept) > _KEPT_SHAPES or sum(p.bytes for p in kept.values()) > _KEPT_BYTES):
+                del kept[next(iter(kept))]
+            self._prepared = kept
+            return prepared
+
+    def _fixed_for(self, variant: Variant) -> dict[int, Array]:
+        key = id(variant)  # variants live as long as the method
+        if key not in self._fixed:
+            self._fixed[key] = fixed_arrays(variant, self._parameters(), self._functions)
+        return self._fixed[key]
+
+    def _variant(self, symbols: Mapping[str, int]) -> Variant:
+        for variant in self.spec.variants:
+            if variant.fits(symbols):
+                return variant
+        found = ", ".join(f"{n} = {v}" for n, v in symbols.items())
+        built = [", ".join(f"{n} = {e}" for n, e in v.when.items()) for v in self.spec.variants]
+        raise run_error(run_problem("R107", f"{self.label}: there is no variant for {found}", f"built for {' or '.join(built)}"))
+
+    def _bound(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+        symbols, wrong = bind(self.label, self.spec, shapes)
+        if wrong:
+            raise run_error(*wrong)
+        return symbols
+
+    def _checked(self, args: Sequence[Any]) -> tuple[Array, ...]:
+        if len(args) != len(self._names):
+            self._refuse_count(args, {})
+        arrays: list[Array] = []
+        wrong: list[Problem] = []
+        for spec, value in zip(self.spec.inputs, args, strict=True):
+            try:
+                arrays.append(as_array(self.label, spec, value))
+            except Refused as refused:
+                wrong.append(refused.problem)
+        if wrong:
+            raise run_error(*wrong)
+        return tuple(arrays)
+
+    def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+        out = None if "out" in self._names else named.pop("out", None)
+        if not named:
+            return args, out
+        order = dict(zip(self._names, args))  # noqa: B905
+        if len(args) > len(self._names) or order.keys() & named.keys() or named.keys() - set(self._names):
+            self._refuse_count(args, named)
+        order |= named
+        if len(order) != len(self._names):
+            self._refuse_count(args, named)
+        return tuple(order[name] for name in self._names), out
+
+    def _refuse_count(self, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+        given = self._names[: len(args)]
+        wrong = []
+        if len(args) > len(self._names):
+            wrong.append(run_problem("R101", f"{self.label}: {len(args)} inputs given, it takes {len(given)}: {', '.join(given)}"))
+        for name in named:
+            if name in given:
+                wrong.append(run_problem("R102", f"{self.label}: {name} is given twice, by position and by name"))
+            elif name not in self._names:
+                near = difflib.get_close_matches(name, [*self._names, "out"], 1)
+                wrong.append(run_problem("R103", f"{self.label}: there is no input {name}", *(f"did you mean {n}" for n in near)))
+        for spec in self.spec.inputs[len(args) :]:
+            if spec.name not in named:
+                wrong.append(run_problem("R101", f"{self.label}: {spec.name} is missing, expected {spec.text()}"))
+        raise run_error(*wrong)
+
+    def _targets(self, out: Any, prepared: Prepared) -> list[Array]:
+        try:
+            targets = list(_leaves(self.spec.result, out))
+        except (KeyError, TypeError, ValueError, IndexError):
+            raise run_error(run_problem("R112", f"{self.label}: out is not built like the result, {self.spec.result_text()}")) from None
+        for i, (target, (shape, dtype)) in enumerate(zip(targets, prepared.leaf_specs(), strict=True)):
+            if not isinstance(target, np.ndarray):
+                found = f"of type {type(target).__name__}"
+            elif target.shape != shape or target.dtype != dtype:
+                found = f"{target.dtype.name}{list(target.shape)}"
+            elif not target.flags.writeable:
+                found = "read-only"
+            elif any(np.may_share_memory(target, other) for other in targets[:i]):
+                raise run_error(run_problem("R112", f"{self.label}: two arrays of out share memory"))
+            else:
+                continue
+            raise run_error(run_problem("R112", f"{self.label}: out is {found}, expected {dtype.name}{list(shape)}"))
+        return targets
+
+
+def _leaves(result: Mapping[str, Any], value: Any) -> list[Any]:
+    """The arrays of a value that is built like `result`, in its order."""
+    match result:
+        case {"dict": items}:
+            if len(value) != len(items):
+                raise ValueError
+            return [leaf for key, part in items for leaf in _leaves(part, value[key])]
+        case {"tuple": parts} | {"list": parts}:
+            return [leaf for part, v in zip(parts, value, strict=True) for leaf in _leaves(part, v)]
+    return [value]
+
+
+def _signature(spec: MethodSpec) -> inspect.Signature:
+    inputs = [inspect.Parameter(i.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=i.text()) for i in spec.inputs]
+    if all(i.name != "out" for i in inputs):
+        inputs.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+    return inspect.Signature(inputs, return_annotation=spec.result_text())

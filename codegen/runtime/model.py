@@ -1,0 +1,151 @@
+"""A built model in this process."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from . import weights
+from .errors import artifact_error, artifact_problem, run_error, run_problem
+from .ffi import Function
+from .manifest import Manifest
+from .method import Method
+from .parameters import Array, Parameters
+
+T = TypeVar("T")
+
+
+class Model:
+    """The methods of a built model as attributes, and its parameters. Inference may be called from several threads.
+
+    `kernels` gives a compiled function by name, `arrays` the parameters by name (used as they are, so aligned and owned),
+    `thread_count` the threads of parallel kernels, 0 if there are none.
+    """
+
+    parameters: Parameters
+
+    def __init__(self, manifest: Manifest, kernels: Callable[[str], Function], arrays: Mapping[str, Array], thread_count: int) -> None:
+        self._manifest = manifest
+        self._kernels, self._thread_count = kernels, thread_count
+        function = cache(kernels)
+        self.parameters = Parameters(manifest.parameters, arrays, self._forget)
+        self._methods: dict[str, Method] = {}
+        for name, spec in manifest.methods.items():
+            alone = list(manifest.methods) == [manifest.name] == [name]
+            label = f"{manifest.name}.{'run' if alone else name}"
+            self._methods[name] = Method(label, spec, function, self.parameters.arrays, thread_count)
+            if alone:
+                self._methods["run"] = self._methods[name]
+
+    def __getattr__(self, name: str) -> Method:
+        method: Method | None = self.__dict__.get("_methods", {}).get(name)
+        if method is None:
+            raise AttributeError(f"{type(self).__name__} has no method {name}; it has {', '.join(self.__dict__.get('_methods', ()))}")
+        self.__dict__[name] = method  # found without this detour from now on
+        return method
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call the model's only method."""
+        return self._only()(*args, **named)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._methods]
+
+    def __repr__(self) -> str:
+        return "\n".join([f"model {self._manifest.name}", *(f"  {m}" for m in dict.fromkeys(map(repr, self._methods.values())))])
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What was built, for what, by what: the content of manifest.json."""
+        return MappingProxyType(dict(self._manifest.raw))
+
+    @property
+    def plan(self) -> str:
+        """The plan that it was built with, as YAML."""
+        return str(self._manifest.raw.get("plan", ""))
+
+    @property
+    def signatures(self) -> Mapping[str, str]:
+        """Method name to signature, such as `blur(image: float32[h, w]) -> float32[h, w]`."""
+        return MappingProxyType({name: spec.text() for name, spec in self._manifest.methods.items()})
+
+    def memory(self, extents: Mapping[str, int] | None = None, method: str | None = None) -> int:
+        """Peak bytes of one call beside its inputs: parameters, packed constants, temporaries and results.
+
+        `extents` gives a size to every symbol of the method's inputs. Raises RunError.
+        """
+        chosen = self._methods[method] if method else self._only()
+        held = sum(a.nbytes for a in self.parameters.arrays().values())
+        buffers = chosen.spec.variants[-1].buffers
+        held += sum(b.numpy.itemsize * int(np.prod(b.shape, dtype=np.int64)) for b in buffers if b.kind == "constant")
+        return held + chosen.memory(extents or {})
+
+    def save(self, path: str | Path) -> None:
+        """Write the parameters to a safetensors file, by the algorithm's names. Raises RunError."""
+        try:
+            weights.write(Path(path), self.parameters.arrays())
+        except OSError as error:
+            raise run_error(run_problem("R113", f"{path} cannot be written: {error.strerror}")) from None
+
+    def load(self, path: str | Path, strict: bool = True, rename: Mapping[str, str] | Callable[[str], str] | None = None) -> None:
+        """Read parameters from a safetensors file: all of them, or none if one does not fit.
+
+        `rename` maps names in the file to the model's. With `strict=False` missing and surplus tensors are let pass.
+        Raises ArtifactError if it is no such file, RunError with one sentence a tensor otherwise.
+        """
+        new_name = rename if callable(rename) else lambda name: (rename or {}).get(name, name)
+        found = {new_name(name): array for name, array in weights.read(Path(path)).items()}
+        wrong = [p for name, array in found.items() if (p := self.parameters.refusal(name, array)) and (strict or name in self.parameters)]
+        if strict:
+            wrong += [run_problem("R110", f"{path} has no tensor {name}") for name in self.parameters if name not in found]
+        if wrong:
+            raise run_error(*wrong)
+        self.parameters.assign({name: array for name, array in found.items() if name in self.parameters})
+
+    def copy(self) -> Model:
+        """A model of its own on the same kernels; assigning to its parameters leaves this one as it is."""
+        return Model(self._manifest, self._kernels, self.parameters.arrays(), self._thread_count)
+
+    def _only(self) -> Method:
+        if len(self._manifest.methods) != 1:
+            raise run_error(run_problem("R114", f"{self._manifest.name} has several methods", f"call one of {', '.join(self._methods)}"))
+        return next(iter(self._methods.values()))
+
+    def _forget(self) -> None:
+        for method in self._methods.values():
+            method.forget()
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The JSON value of a manifest file. Raises ArtifactError."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise artifact_error(artifact_problem("R001", f"{path.parent} is no artefact of fluorite: {path.name}: {error.strerror}")) from None
+    except ValueError as error:
+        raise artifact_error(artifact_problem("R002", f"{path} is not valid JSON ({error})")) from None
+    if not isinstance(raw, dict):
+        raise artifact_error(artifact_problem("R002", f"{path} is not one that fluorite writes"))
+    return raw
+
+
+def shared(make: Callable[[], T]) -> Callable[[], T]:
+    """`make`, called once however many threads ask first."""
+    lock = threading.Lock()
+    made: list[T] = []
+
+    @cache
+    def get() -> T:
+        with lock:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return get

@@ -1,0 +1,106 @@
+"""A model's parameters by the algorithm's names, and the constants that kernels want packed from them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import Problem, run_error, run_problem
+from .extents import evaluate, shape_of
+from .ffi import Function
+from .manifest import TensorSpec, Variant
+from .memory import aligned
+from .tensors import borrow
+
+Array = np.ndarray[Any, Any]
+
+
+class Parameters(MutableMapping[str, Array]):
+    """Name to array. Reading gives a read-only view; assigning copies the value in, and the next call uses it.
+
+    Calls in flight finish with the values that they began with. Parameters cannot be added or removed.
+    """
+
+    def __init__(self, specs: Sequence[TensorSpec], arrays: Mapping[str, Array], changed: Callable[[], None]) -> None:
+        self._specs = {spec.name: spec for spec in specs}
+        self._arrays = {name: arrays[name] for name in self._specs}
+        self._changed = changed
+        self._lock = threading.Lock()
+
+    def __getitem__(self, name: str) -> Array:
+        view = self._arrays[self._known(name)].view()
+        view.flags.writeable = False
+        return view
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.assign({name: value})
+
+    def __delitem__(self, name: str) -> None:
+        raise run_error(run_problem("R110", f"{name} is part of the model and cannot be deleted"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._specs)
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{spec.name}: {spec.text()}" for spec in self._specs.values()) or "no parameters"
+
+    def assign(self, values: Mapping[str, Any]) -> None:
+        """Assign several at once, or none of them. Raises RunError with one sentence for each that does not fit."""
+        arrays = {name: np.asarray(value) for name, value in values.items()}
+        if wrong := [p for name, array in arrays.items() if (p := self.refusal(name, array))]:
+            raise run_error(*wrong)
+        fresh = {}
+        for name, array in arrays.items():
+            fresh[name] = aligned(array.shape, self._specs[name].numpy)
+            fresh[name][...] = array
+        with self._lock:
+            self._arrays = self._arrays | fresh
+            self._changed()
+
+    def refusal(self, name: str, array: Array) -> Problem | None:
+        """Why `array` cannot be the parameter `name`."""
+        if (spec := self._specs.get(name)) is None:
+            return run_problem("R110", f"the model has no parameter {name}", *self._nearest(name))
+        if array.shape != spec.shape:
+            return run_problem("R111", f"{name} has shape {array.shape}, expected {spec.text()}")
+        if array.dtype.newbyteorder("=") != spec.numpy:
+            return run_problem("R111", f"{name} is {array.dtype.name}, expected {spec.text()}", f"value.astype(np.{spec.dtype})")
+        return None
+
+    def arrays(self) -> Mapping[str, Array]:
+        """The values as they are now; never written to afterwards."""
+        return self._arrays
+
+    def _known(self, name: str) -> str:
+        if name not in self._specs:
+            raise KeyError(name)
+        return name
+
+    def _nearest(self, name: str) -> tuple[str, ...]:
+        import difflib
+
+        return tuple(f"did you mean {n}" for n in difflib.get_close_matches(name, self._specs, 1))
+
+
+def fixed_arrays(variant: Variant, parameters: Mapping[str, Array], functions: Callable[[str], Function]) -> dict[int, Array]:
+    """By buffer: the parameters that a variant reads, and the constants that its setup makes of them."""
+    arrays: dict[int, Array] = {}
+    for b, buffer in enumerate(variant.buffers):
+        if buffer.kind == "parameter":
+            arrays[b] = parameters[buffer.name]
+        elif buffer.kind == "constant":
+            arrays[b] = aligned(shape_of(buffer.shape, {}), buffer.numpy)
+    scratch: dict[int, Array] = {}
+    for step in variant.setup:
+        for b in step.arguments:
+            if b not in arrays and b not in scratch:
+                scratch[b] = aligned(shape_of(variant.buffers[b].shape, {}), variant.buffers[b].numpy)
+        tensors = [borrow(arrays[b] if b in arrays else scratch[b]) for b in step.arguments]
+        functions(step.kernel)(*tensors, *(evaluate(s, {}) for s in step.symbols))
+    return arrays

@@ -1,0 +1,227 @@
+"""A method made ready for one set of input shapes: everything but the numbers is decided, so that a call only fills in and runs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import threads
+from .extents import evaluate, shape_of
+from .ffi import Function, Tensor
+from .manifest import MethodSpec, Step, Variant, leaves
+from .memory import ResultPool, aligned, allocate, plan
+from .tensors import borrow
+
+Array = np.ndarray[Any, Any]
+SMALL = 16 << 10  # bytes up to which copying an array costs less than handing it over
+_KEPT_FRAMES = 8
+
+
+class Frame:
+    """The memory of one call in flight, and its kernel calls with their arguments."""
+
+    __slots__ = ("arena", "results", "slots", "staging", "steps")
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[Function, list[Any]]] = []
+        self.staging: list[Array | None] = []
+        self.results: list[Array | None] = []
+        self.slots: dict[int, list[tuple[list[Any], int]]] = {}
+        self.arena: Array | None = None
+
+    def put(self, buffer: int, tensor: Tensor | None) -> None:
+        for arguments, position in self.slots[buffer]:
+            arguments[position] = tensor
+
+
+class Prepared:
+    """Callable with arrays of exactly these shapes and dtypes; safe to call from several threads.
+
+    `fixed` holds the arrays of parameters and packed constants by buffer. `threads` is 0 where no kernel is parallel.
+    """
+
+    def __init__(
+        self,
+        method: MethodSpec,
+        variant: Variant,
+        symbols: Mapping[str, int],
+        functions: Callable[[str], Function],
+        fixed: Mapping[int, Array],
+        thread_count: int,
+    ) -> None:
+        self._variant, self._symbols, self._functions, self._fixed, self._threads = variant, symbols, functions, fixed, thread_count
+        self._shapes = [shape_of(b.shape, symbols) for b in variant.buffers]
+        self._sizes = [b.numpy.itemsize * int(np.prod(s, dtype=np.int64)) for b, s in zip(variant.buffers, self._shapes, strict=True)]
+        self._inputs = [i.buffer for i in method.inputs]
+        self._outputs = list(dict.fromkeys(b for b in leaves(method.result) if variant.buffers[b].kind == "output"))
+        self._leaves = list(leaves(method.result))
+        self._plain = self._leaves == self._outputs
+        self._single = self._plain and "buffer" in method.result
+        self._nest = None if "buffer" in method.result else _nest(method.result)
+        lifetimes = _lifetimes(variant.steps)
+        held = [b for b in lifetimes if b not in self._outputs and variant.buffers[b].kind in ("temporary", "output")]
+        offsets, self.arena_bytes = plan([self._sizes[b] for b in held], [lifetimes[b] for b in held])
+        self._offsets = dict(zip(held, offsets, strict=True))
+        self._tiny = all(self._small(b) for b in (*self._inputs, *self._outputs))
+        self._pools = {b: ResultPool(self._shapes[b], variant.buffers[b].numpy) for b in self._outputs if not self._small(b)}
+        self._free: deque[Frame] = deque(maxlen=_KEPT_FRAMES)
+        self.bytes = self.arena_bytes + sum(self._sizes[b] for b in self._outputs)
+
+    def __call__(self, args: Sequence[Any]) -> Any:
+        if self._threads and threads.here.count != self._threads:
+            threads.use(self._threads)
+        try:
+            frame = self._free.pop()
+        except IndexError:
+            frame = self._frame()
+        if self._tiny:
+            for place, value in zip(frame.staging, args):  # noqa: B905    # strict= costs 40 ns
+                place[...] = value  # type: ignore[index]
+            for function, arguments in frame.steps:
+                function(*arguments)
+            if self._single:
+                result = frame.results[0].copy()  # type: ignore[union-attr]
+                self._free.append(frame)
+                return result
+            arrays: list[Array] = frame.results  # type: ignore[assignment]
+        else:
+            arrays = self._run(frame, args, {})
+        arrays = [a if b in self._pools else a.copy() for a, b in zip(arrays, self._outputs, strict=True)]
+        self._free.append(frame)
+        if not self._plain:
+            arrays = self._ordered(arrays, args)
+        return arrays[0] if self._nest is None else self._nest(arrays)
+
+    def write(self, args: Sequence[Array], out: Sequence[Array]) -> None:
+        """Call, and leave the result's arrays in those of `out`, which must have the dtypes and shapes of `leaf_specs`."""
+        if self._threads and threads.here.count != self._threads:
+            threads.use(self._threads)
+        try:
+            frame = self._free.pop()
+        except IndexError:
+            frame = self._frame()
+        arrays = self._run(frame, args, dict(zip(self._leaves, out, strict=True)))
+        sources = self._sources(arrays, args)
+        for buffer, target in zip(self._leaves, out, strict=True):
+            if target is not sources[buffer]:
+                target[...] = sources[buffer]
+        self._free.append(frame)
+
+    def leaf_specs(self) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Shape and dtype of every array of the result, in its order."""
+        return [(self._shapes[b], self._variant.buffers[b].numpy) for b in self._leaves]
+
+    def _run(self, frame: Frame, args: Sequence[Array], targets: Mapping[int, Array]) -> list[Array]:
+        """The outputs after a run: small ones still the frame's own, the others pooled or of `targets`."""
+        for i, buffer in enumerate(self._inputs):
+            self._hand_over(frame, i, buffer, args[i])
+        arrays: list[Array] = []
+        for j, buffer in enumerate(self._outputs):
+            target = targets.get(buffer)
+            if buffer not in self._pools:
+                arrays.append(frame.results[j])  # type: ignore[arg-type]
+            elif target is not None and (tensor := self._direct(buffer, target, args)) is not None:
+                frame.put(buffer, tensor)
+                arrays.append(target)
+            else:
+                block = self._pools[buffer].take()
+                frame.put(buffer, block.tensor)
+                arrays.append(block.lend())
+        for function, arguments in frame.steps:
+            function(*arguments)
+        for buffer in frame.slots:
+            pass
+        return arrays
+
+    def _hand_over(self, frame: Frame, i: int, buffer: int, value: Array) -> None:
+        place = frame.staging[i]
+        if buffer in frame.slots:
+            tensor = borrow(value, self._variant.buffers[buffer].alignment)
+            if tensor is not None:
+                frame.put(buffer, tensor)
+                return
+            if place is None:
+                place = frame.staging[i] = aligned(self._shapes[buffer], self._variant.buffers[buffer].numpy)
+            frame.put(buffer, borrow(place))
+        if place is not None:
+            place[...] = value
+
+    def _direct(self, buffer: int, target: Array, args: Sequence[Array]) -> Tensor | None:
+        """The caller's own array for kernels to write to, unless it overlaps an input."""
+        if any(np.may_share_memory(target, a) for a in args):
+            return None
+        return borrow(target, self._variant.buffers[buffer].alignment)
+
+    def _ordered(self, arrays: list[Array], args: Sequence[Array]) -> list[Array]:
+        """The arrays of the result where it repeats some, or returns an input or a parameter: no two share memory."""
+        sources = self._sources(arrays, args)
+        used: set[int] = set()
+        ordered = []
+        for b in self._leaves:
+            ordered.append(sources[b] if b in self._outputs and b not in used else np.array(sources[b], self._variant.buffers[b].numpy))
+            used.add(b)
+        return ordered
+
+    def _sources(self, arrays: Sequence[Array], args: Sequence[Array]) -> dict[int, Array]:
+        return {**dict(zip(self._inputs, args, strict=True)), **self._fixed, **dict(zip(self._outputs, arrays, strict=True))}
+
+    def _small(self, buffer: int) -> bool:
+        return self._sizes[buffer] <= SMALL
+
+    def _frame(self) -> Frame:
+        frame = Frame()
+        frame.arena = allocate(self.arena_bytes + 1)
+        arrays: dict[int, Array] = dict(self._fixed)
+        for b, buffer in enumerate(self._variant.buffers):
+            if b in self._offsets:
+                arrays[b] = aligned(self._shapes[b], buffer.numpy, frame.arena, self._offsets[b])
+            elif buffer.kind in ("input", "output") and self._small(b):
+                arrays[b] = aligned(self._shapes[b], buffer.numpy)
+        frame.staging = [arrays.get(b) for b in self._inputs]
+        frame.results = [arrays.get(b) for b in self._outputs]
+        tensors = {b: borrow(array) for b, array in arrays.items()}
+        frame.slots = {b: [] for b in (*self._inputs, *self._outputs) if b not in tensors}
+        for step in self._variant.steps:
+            arguments: list[Any] = [tensors.get(b) for b in step.arguments]
+            for position, b in enumerate(step.arguments):
+                if b in frame.slots:
+                    frame.slots[b].append((arguments, position))
+            arguments += [evaluate(s, self._symbols) for s in step.symbols]
+            frame.steps.append((self._functions(step.kernel), arguments))
+        return frame
+
+
+def _lifetimes(steps: Sequence[Step]) -> dict[int, tuple[int, int]]:
+    """First and last step that uses a buffer."""
+    found: dict[int, tuple[int, int]] = {}
+    for i, step in enumerate(steps):
+        for buffer in step.arguments:
+            found[buffer] = (found.get(buffer, (i, i))[0], i)
+    return found
+
+
+def _nest(result: Mapping[str, Any]) -> Callable[[Sequence[Array]], Any]:
+    """A function from the result's arrays, in order, to the nest of dicts, tuples and lists that the method returns."""
+    match result:
+        case {"dict": items} if all("buffer" in part for _, part in items):
+            keys = [key for key, _ in items]
+            return lambda arrays: dict(zip(keys, arrays))  # noqa: B905
+        case {"tuple": parts} if all("buffer" in part for part in parts):
+            return tuple
+        case {"list": parts} if all("buffer" in part for part in parts):
+            return list
+    return lambda arrays: _nested(result, iter(arrays))
+
+
+def _nested(result: Mapping[str, Any], arrays: Any) -> Any:
+    match result:
+        case {"dict": items}:
+            return {key: _nested(part, arrays) for key, part in items}
+        case {"tuple": parts}:
+            return tuple(_nested(part, arrays) for part in parts)
+        case {"list": parts}:
+            return [_nested(part, arrays) for part in parts]
+    return next(arrays)

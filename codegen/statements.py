@@ -1,0 +1,150 @@
+"""The lowered level: loop nests as statements, in the plan's loop names, before any TVM object exists.
+
+Expressions are those of the algorithm; a Read names a buffer by id. Buffer ids of whole tensors are their graph ids.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from fluorite.algo.expr import Axis, Expr, show
+from fluorite.algo.extent import Extent
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory of a stage, a leaf or an accumulator. `memory`: global (a kernel argument), workspace, local, shared."""
+
+    id: int
+    name: str
+    dtype: str
+    shape: tuple[Extent, ...]
+    memory: str = "global"
+
+
+@dataclass(frozen=True)
+class Store:
+    buffer: int
+    index: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True)
+class If:
+    """`likely` says which branch the steady state takes."""
+
+    condition: Expr
+    then: Statement
+    otherwise: Statement | None = None
+
+
+@dataclass(frozen=True)
+class For:
+    var: Axis
+    name: str
+    low: Expr
+    extent: Expr
+    kind: str
+    lane: str
+    body: Statement
+
+
+@dataclass(frozen=True)
+class Sequence:
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Allocate:
+    buffer: Buffer
+    body: Statement
+
+
+Statement = Store | If | For | Sequence | Allocate
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One compiled function: arguments in order, then the symbols that it needs."""
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    symbols: tuple[str, ...]
+    body: Statement
+    stages: tuple[str, ...]
+
+    @property
+    def arguments(self) -> tuple[Buffer, ...]:
+        return (*self.inputs, *self.outputs)
+
+    def text(self) -> str:
+        names = {b.id: b.name for b in (*self.arguments, *(n.buffer for n in walk(self.body) if isinstance(n, Allocate)))}
+        head = ", ".join(f"{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]" for b in self.arguments)
+        return f"kernel {self.name}({head})\n" + "\n".join(_lines(self.body, 1, names))
+
+
+def sequence(*parts: Statement) -> Statement:
+    flat: list[Statement] = []
+    for p in parts:
+        flat += p.body if isinstance(p, Sequence) else [p]
+    return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
+
+
+def walk(s: Statement) -> Iterator[Statement]:
+    yield s
+    match s:
+        case If(then=a, otherwise=b):
+            yield from walk(a)
+            if b is not None:
+                yield from walk(b)
+        case For(body=b) | Allocate(body=b):
+            yield from walk(b)
+        case Sequence(body=parts):
+            for p in parts:
+                yield from walk(p)
+
+
+def transform(s: Statement, rule: Callable[[Statement], Statement | None]) -> Statement:
+    """Bottom-up; `rule` returns a replacement or None."""
+    match s:
+        case If():
+            new: Statement = If(s.condition, transform(s.then, rule), None if s.otherwise is None else transform(s.otherwise, rule))
+        case For():
+            new = For(s.var, s.name, s.low, s.extent, s.kind, s.lane, transform(s.body, rule))
+        case Allocate():
+            new = Allocate(s.buffer, transform(s.body, rule))
+        case Sequence():
+            new = sequence(*(transform(p, rule) for p in s.body))
+        case _:
+            new = s
+    changed = rule(new)
+    return new if changed is None else changed
+
+
+def _lines(s: Statement, depth: int, names: Mapping[int, str]) -> Iterator[str]:
+    pad = "  " * depth
+
+    def text(e: Expr) -> str:
+        return show(e, lambda i: names.get(i, f"%{i}"))
+
+    match s:
+        case Store():
+            yield f"{pad}{names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}] = {text(s.value)}"
+        case If():
+            yield f"{pad}if {text(s.condition)}:"
+            yield from _lines(s.then, depth + 1, names)
+            if s.otherwise is not None:
+                yield f"{pad}else:"
+                yield from _lines(s.otherwise, depth + 1, names)
+        case For():
+            kind = "" if s.kind == "serial" else f"{s.kind}{'.' + s.lane if s.lane else ''} "
+            low = text(s.low)
+            yield f"{pad}{kind}for {s.name} in {low}..{text(s.extent) if low == '0' else f'{low} + ({text(s.extent)})'}:"
+            yield from _lines(s.body, depth + 1, names)
+        case Allocate(buffer=b):
+            yield f"{pad}{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}] in {b.memory}"
+            yield from _lines(s.body, depth, names)
+        case Sequence():
+            for p in s.body:
+                yield from _lines(p, depth, names)

@@ -1,0 +1,81 @@
+"""What the codes of plan problems mean, one paragraph each. A code is never used again for something else."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "P001": (
+        "The file is not YAML. A frequent cause is a selector that starts with *, which YAML takes for an alias: write the selector "
+        "without a leading */, since it matches at any depth anyway, or quote it. Another is a tab used for indentation."
+    ),
+    "P002": (
+        "A key stands twice in one mapping. YAML readers would keep the last one and say nothing, so half of what was written would be "
+        "ignored. Keep one, or merge the two lists under it."
+    ),
+    "P003": "A list or a mapping stands where a key should be. Keys of a plan are words: sections, fields, selectors, axes.",
+    "P004": (
+        "YAML tags (!!int), anchors (&name), aliases (*name) and several documents in one file are not part of a plan. The type of a "
+        "value comes from the field that it stands in. To reuse a value, give it a name under holes: and write $name."
+    ),
+    "P005": "The file is longer than 1 MiB, nests more than 64 deep, or holds bytes that are not printable UTF-8 text.",
+    "P006": (
+        "A key, a section or a directive that does not exist. Nothing in a plan is silently ignored, so a misspelt key is an error; the "
+        "nearest names are shown. Remarks go under note:, which is allowed in every mapping."
+    ),
+    "P007": "A mapping lacks a key that it cannot do without, such as the axis of a split.",
+    "P008": (
+        "A value is of another type than its field, or outside the bounds of it. Quotes make text of a number: factor: 8, not factor: '8'."
+    ),
+    "P009": "Two values contradict each other, or together say something that has no meaning, such as a split by factor and factors at once.",
+    "P010": "A plan file named on the command line or under extends: cannot be read, or there is no preset of that name.",
+    "P011": "A plan extends itself, directly or through its parents, or has more than 64 ancestors.",
+    "P012": "null takes away what a parent named in extends: says, but no parent says it. Remove the line, or correct its key.",
+    "P013": "The plan was written for a newer version of the language than this fluorite reads.",
+    "P014": (
+        "A hole is wrong: $name that nobody defines, a range whose ends are swapped, arithmetic on a hole that is not an integer, or one "
+        "name defined twice with different values. Named holes are defined under holes:, as in  holes: {tx: {choose: [8, 16]}}."
+    ),
+    "P015": (
+        "A condition under tune: where: cannot be understood. It may hold integers, sizes such as 256KiB, named holes, + - * // %, "
+        "comparisons, and, or, not, and parentheses."
+    ),
+    "P016": "A hole was to be filled with a value that the plan does not allow, or the plan has no such hole. Journals of another plan do this.",
+    "P101": (
+        "A selector matches nothing in the program. The nearest names are shown. Selectors match at any depth by themselves, but enter "
+        "gradients and updates only if they say grad/ or update/. In the long form, {select: [...], optional: true, do: [...]} may match nothing."
+    ),
+    "P102": (
+        "A selector without a wildcard matches several stages of one method. Without a wildcard it may match one per method, so that "
+        "nothing is scheduled by accident. Write a wildcard to mean all of them, or more of the path to mean one."
+    ),
+    "P103": (
+        "Two entries of one file mean the same stage, and neither is more specific than the other. Specificity goes: anchored, literal "
+        "parts, a range, *, key=value, **. An entry of a nearer file wins over its parents' whatever the specificity."
+    ),
+    "P104": "A key of schedule: names a module or an operator of several stages. Directives shape the loops of one stage: name it.",
+    "P105": (
+        "The selectors of one entry do not match together. Within an entry the k-th wildcard stands for the same text in each of them, and "
+        "every binding needs all members."
+    ),
+    "P106": "The text is no selector. A part may be a name, hold * or a range <0-5>, or be ** alone; the end may be kind=, role=, op= or dtype=.",
+    "P110": "The plan was made for another program, or for the program before it changed.",
+    "P203": (
+        "A directive names a loop that the nest does not have, or no longer has: split, tile and fuse use names up and make new ones. The "
+        "loops that there are at that point are listed, outermost first."
+    ),
+    "P204": "A stage cannot be computed at that loop of that stage. The legal loops are listed.",
+    "P206": "A directive makes a loop name that the nest has already. Give the new loops other names with into:.",
+    "P207": "The factors of a split do not multiply to the extent of the loop. Write ~ for one of them: it becomes what is left.",
+    "P208": "fuse joins loops that are directly inside one another, in that order, and all of one sort: all reductions, or none.",
+    "P209": "A loop is parallel, vectorised, unrolled or bound to the GPU once. Split it to treat its parts differently.",
+    "P210": "A reduction loop cannot be parallel or vectorised as it is, since its iterations add into one place. rfactor makes partial results.",
+    "P211": "The extent of the loop has to be known when the kernel is built, and small enough to be written out.",
+    "P212": "Parallel loops do not nest. Fuse the two, or make one of them serial.",
+    "P213": "The memory is too small for what the stage keeps there at a time, or the size is not known when the kernel is built.",
+    "P214": "The reduction keeps one running value, so no loop over other positions may lie inside its loop.",
+    "P301": (
+        "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
+        "relaxed; numerics: {allow: ...} sets the ceiling."
+    ),
+    "P901": "The section is part of the language, so it is read and written, but this version does not build it yet.",
+    "P902": "The directive is part of the language, so it is read and written, but this version does not build it yet.",
+}

@@ -1,0 +1,48 @@
+"""Help for directives, from their docstrings, fields and pictures."""
+
+from __future__ import annotations
+
+import inspect
+
+from .directives import DIRECTIVES, Directive
+from .notation.records import MISSING, default, kinds
+
+
+def describe(directive: type[Directive] | str) -> str:
+    """The help of one directive: what it does, legality, gains, costs, fields, a nest before and after. KeyError if unknown."""
+    kind = DIRECTIVES[directive] if isinstance(directive, str) else directive
+    lines = [f"{kind.key}   {signature(kind)}", "", *(f"  {line}".rstrip() for line in inspect.cleandoc(kind.__doc__ or "").splitlines())]
+    if not kind.built:
+        lines += ["", "  Not built yet."]
+    fields = [(name, field) for name, field in kinds(kind).items() if name != "note"]
+    if fields:
+        lines += ["", "  fields"]
+        width = max(len(name) for name, _ in fields)
+        for name, field in fields:
+            value = default(kind, name)
+            said = "" if value is MISSING else " (may be left out)" if value in (None, ()) else f" = {value}"
+            lines.append(f"    {name.ljust(width)}  {field.words}{said}")
+    if kind.before:
+        lines += ["", "  before", *(f"    {line}" for line in kind.before.splitlines())]
+        lines += ["  after", *(f"    {line}" for line in kind.after.splitlines())]
+    return "\n".join(lines) + "\n"
+
+
+def signature(kind: type[Directive]) -> str:
+    """The directive's argument in one line: `{axis, factor?, tail? = auto}`."""
+    names = []
+    for name in kinds(kind):
+        value = default(kind, name)
+        if name != "note":
+            names.append(name if value is MISSING else f"{name}?" + (f" = {value}" if isinstance(value, str) else ""))
+    return f"{{{', '.join(names)}}}" if names else "(a bare word)"
+
+
+def summary() -> str:
+    """All directives, one line each."""
+    width = max(len(key) for key in DIRECTIVES)
+    lines = [
+        f"{key.ljust(width)}  {(kind.__doc__ or '').strip().splitlines()[0]}{'' if kind.built else '  [not built yet]'}"
+        for key, kind in DIRECTIVES.items()
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,44 @@
+"""Every directive of the language, one frozen dataclass each: its fields are its YAML keys, its help, its schema and its repr."""
+
+from __future__ import annotations
+
+from .base import DIRECTIVES, STEPS, Directive
+from .gpu import Fetch, GpuBlocks, GpuThreads
+from .later import Align, Fold, GpuLanes, GpuVthreads, GpuWarps, Layout, Pad, Prefetch, SoftwarePipeline, StoreAt, Tensorize
+from .loops import ComputeAt, ComputeInline, ComputeRoot, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
+from .rewrites import Cache, Pack, Rfactor, StageIn
+
+__all__ = [
+    "DIRECTIVES",
+    "STEPS",
+    "Align",
+    "Cache",
+    "ComputeAt",
+    "ComputeInline",
+    "ComputeRoot",
+    "Directive",
+    "Fetch",
+    "Fold",
+    "Fuse",
+    "GpuBlocks",
+    "GpuLanes",
+    "GpuThreads",
+    "GpuVthreads",
+    "GpuWarps",
+    "Layout",
+    "Pack",
+    "Pad",
+    "Parallel",
+    "Prefetch",
+    "Reorder",
+    "Rfactor",
+    "SoftwarePipeline",
+    "Split",
+    "StageIn",
+    "StoreAt",
+    "StoreIn",
+    "Tensorize",
+    "Tile",
+    "Unroll",
+    "Vectorize",
+]

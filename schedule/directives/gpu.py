@@ -1,0 +1,84 @@
+"""Directives that bind loops to the blocks and threads of a GPU. Outermost first: the last is blockIdx.x or threadIdx.x."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from ..notation.fields import ListOf
+from ..notation.places import UNMARKED, Marks
+from ..notation.records import Complaint
+from .base import Count, Directive, fill_in, loops_of, named_twice
+from .loops import LOOP
+
+
+@dataclass(frozen=True, init=False)
+class GpuBlocks(Directive):
+    """Bind up to three loops to the blocks of the grid; the last is blockIdx.x (Halide names it first).
+
+    Legal for the outermost loops of the stage that owns the kernel.
+    Gains: blocks run on all multiprocessors at once.
+    Costs: blocks share nothing but global memory.
+    """
+
+    before: ClassVar[str] = "for y_outer\n  for x_outer"
+    after: ClassVar[str] = "gpu_blocks: [y_outer, x_outer]\n  blockIdx.y = y_outer, blockIdx.x = x_outer"
+
+    loops: Annotated[tuple[str, ...], ListOf(LOOP, least=1)]
+
+    def __init__(self, *loops: str | Sequence[str], note: str | None = None, marks: Marks = UNMARKED) -> None:
+        fill_in(self, {"loops": loops_of(loops), "note": note, "marks": marks})
+
+    def complaints(self) -> list[Complaint]:
+        return at_most_three(self.loops, "block")
+
+
+@dataclass(frozen=True, init=False)
+class GpuThreads(Directive):
+    """Bind up to three loops to the threads of a block; the last is threadIdx.x. On a reduction loop: a reduction by the whole block.
+
+    Legal for loops of constant extent, 1,024 threads in all; every stage of a kernel must agree on the extents.
+    Gains: neighbouring threads that read neighbouring memory read it at once.
+    Costs: a reduction by the block reassociates.
+    """
+
+    before: ClassVar[str] = "for y_inner\n  for x_inner"
+    after: ClassVar[str] = "gpu_threads: [y_inner, x_inner]\n  threadIdx.y = y_inner, threadIdx.x = x_inner"
+
+    loops: Annotated[tuple[str, ...], ListOf(LOOP, least=1)]
+
+    def __init__(self, *loops: str | Sequence[str], note: str | None = None, marks: Marks = UNMARKED) -> None:
+        fill_in(self, {"loops": loops_of(loops), "note": note, "marks": marks})
+
+    def complaints(self) -> list[Complaint]:
+        return at_most_three(self.loops, "thread")
+
+
+@dataclass(frozen=True)
+class Fetch(Directive):
+    """Deal all loops of this stage to the threads of the kernel, `vector` elements at a time; runs after every compute_at.
+
+    Legal for a stage computed inside a kernel with gpu_threads.
+    Gains: a shared tile is loaded by all threads together.
+    Costs: a barrier before the tile is read.
+    """
+
+    before: ClassVar[str] = "for y: for x: tile[y, x] = image[...]"
+    after: ClassVar[str] = "fetch\n  for step: tile[step*threads + thread] = image[...]"
+
+    vector: Count | None = None
+
+
+def at_most_three(loops: tuple[str, ...], what: str) -> list[Complaint]:
+    """A grid has three dimensions, and so has a block."""
+    many = (
+        [Complaint("loops", f"{len(loops)} loops for three {what} dimensions", "", ("fuse some of them first",))]
+        if _count(loops) > 3
+        else []
+    )
+    return many + named_twice("loops", loops)
+
+
+def _count(loops: object) -> int:
+    return len(loops) if isinstance(loops, tuple) else 0

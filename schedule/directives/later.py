@@ -1,0 +1,113 @@
+"""Directives that are part of the language but not built yet: read, written and documented, and refused by `check`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from ..notation.fields import ListOf
+from ..notation.places import UNMARKED, Marks
+from .base import BySizes, Count, Directive, Name, Selector, fill_in, loops_of
+from .loops import LOOP
+
+
+@dataclass(frozen=True)
+class StoreAt(Directive):
+    """Keep this stage's result at loop `axis` of `stage`, further out than it is computed."""
+
+    built: ClassVar[bool] = False
+    stage: Selector
+    axis: Name
+
+
+@dataclass(frozen=True)
+class Fold(Directive):
+    """Keep only the last `extent` positions along `axis`, in a circular buffer."""
+
+    built: ClassVar[bool] = False
+    axis: Name
+    extent: Count
+
+
+@dataclass(frozen=True)
+class Tensorize(Directive):
+    """Replace the loops from `axis` inwards by a hardware instruction."""
+
+    built: ClassVar[bool] = False
+    axis: Name
+    intrinsic: Name = "auto"
+
+
+@dataclass(frozen=True)
+class Pad(BySizes):
+    """Compute more of each axis in `sizes`, up to a multiple, and keep what was asked for. `Pad({"x": 16})`."""
+
+    built: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, init=False)
+class Layout(Directive):
+    """Store this stage's own result in this order of axes."""
+
+    built: ClassVar[bool] = False
+    axes: Annotated[tuple[str, ...], ListOf(LOOP, least=1)]
+
+    def __init__(self, *axes: str | Sequence[str], note: str | None = None, marks: Marks = UNMARKED) -> None:
+        fill_in(self, {"axes": loops_of(axes), "note": note, "marks": marks})
+
+
+@dataclass(frozen=True)
+class Align(Directive):
+    """Start every row along `axis` at a multiple of `bytes`."""
+
+    built: ClassVar[bool] = False
+    axis: Name
+    bytes: Count
+
+
+@dataclass(frozen=True)
+class SoftwarePipeline(Directive):
+    """Overlap iterations of `axis`: load for one while the one before computes."""
+
+    built: ClassVar[bool] = False
+    axis: Name
+    stages: Count = 2
+    asynchronous: bool = False
+
+
+@dataclass(frozen=True)
+class Prefetch(Directive):
+    """Ask for the part of `read` that comes `ahead` iterations of `axis` later."""
+
+    built: ClassVar[bool] = False
+    read: Selector
+    axis: Name
+    ahead: Count
+
+
+@dataclass(frozen=True, init=False)
+class GpuVthreads(Directive):
+    """Strided register tiles: each thread takes the iterations of these loops at a stride."""
+
+    built: ClassVar[bool] = False
+    loops: Annotated[tuple[str, ...], ListOf(LOOP, least=1)]
+
+    def __init__(self, *loops: str | Sequence[str], note: str | None = None, marks: Marks = UNMARKED) -> None:
+        fill_in(self, {"loops": loops_of(loops), "note": note, "marks": marks})
+
+
+@dataclass(frozen=True)
+class GpuWarps(Directive):
+    """Give a loop to whole warps, for tensor cores."""
+
+    built: ClassVar[bool] = False
+    axis: Name
+
+
+@dataclass(frozen=True)
+class GpuLanes(Directive):
+    """Give a loop to the lanes of a warp."""
+
+    built: ClassVar[bool] = False
+    axis: Name

@@ -1,0 +1,243 @@
+"""The ExecutionPlan: how a program is computed, as one value. YAML is its projection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from fluorite.algo.errors import PlanError, Problem
+
+from .directives import Directive
+from .later_sections import DEVICES, MESH, PLACEMENT, ROLES, Memory, Parallelism, Parameters, Precision
+from .notation.fields import FAILED, Integer, Reading, Text
+from .notation.holes import Hole
+from .notation.places import Place
+from .notation.records import HIDDEN, Record, RecordKind
+from .notation.tables import Table
+from .notation.tree import Items, Keys, Leaf, Tree, keys, shape, tree_of
+from .notation.yaml_reader import read_tree
+from .notation.yaml_writer import write_yaml
+from .sections import (
+    EXTENDS,
+    EXTENTS,
+    HOLES,
+    PROVENANCE,
+    SCHEDULE,
+    Extent,
+    Fusion,
+    Numerics,
+    Runtime,
+    Schedule,
+    ScheduleEntry,
+    Target,
+    Tune,
+    Variant,
+)  # fmt: skip
+
+VERSION = 1
+EMPTY: Table[Any] = Table()
+_NUMERICS, _TARGET, _FUSION, _RUNTIME, _TUNE = Numerics(), Target(), Fusion(), Runtime(), Tune()
+
+
+@dataclass(frozen=True)
+class ExecutionPlan(Record):
+    """Every section may be left out; the empty plan is valid. Fields are the sections of the YAML file, in its order.
+
+    A value may be a hole, the value of any section included; `holes_of` and `fill` deal with those. Raises PlanError for anything
+    that no plan may hold.
+    """
+
+    noun: ClassVar[str] = "a plan"
+
+    version: Annotated[int, Integer(least=1, open=False)] = VERSION
+    program: Annotated[str, Text(form="FILE.py:Name, FILE.onnx or package.module:Name", open=False)] | None = None
+    extends: Annotated[tuple[str, ...], EXTENDS] = ()
+    numerics: Numerics = _NUMERICS
+    extents: Annotated[Mapping[str, Extent], EXTENTS] = EMPTY
+    target: Target = _TARGET
+    devices: Annotated[Mapping[str, Any], DEVICES] = EMPTY
+    mesh: Annotated[Mapping[str, Any], MESH] = EMPTY
+    roles: Annotated[Mapping[str, Any], ROLES] = EMPTY
+    placement: Annotated[Mapping[str, str], PLACEMENT] = EMPTY
+    precision: Precision | None = None
+    parameters: Parameters | None = None
+    parallelism: Parallelism | None = None
+    memory: Memory | None = None
+    fusion: Fusion = _FUSION
+    schedule: Annotated[Schedule, SCHEDULE] = EMPTY
+    variants: tuple[Variant, ...] = ()
+    runtime: Runtime = _RUNTIME
+    holes: Annotated[Mapping[str, Any], HOLES] = EMPTY
+    tune: Tune = _TUNE
+    provenance: Annotated[Mapping[str, Any], PROVENANCE] = EMPTY
+
+    removed: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, metadata=HIDDEN)
+    source: Keys | None = field(default=None, kw_only=True, compare=False, repr=False, metadata=HIDDEN)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.extends, str):
+            object.__setattr__(self, "extends", (self.extends,))
+        if self.version > VERSION:
+            raise PlanError(_newer(self.place_of("version"), self.version))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a plan file, or a preset such as `fluorite:cpu`. Parents in `extends` are not read yet: see `resolve`. Raises PlanError."""
+        from .extends import read_source
+
+        file, data = read_source(str(path), Place())
+        return cls.from_yaml(data, file)
+
+    @classmethod
+    def from_yaml(cls, text: str | bytes, file: str = "plan") -> Self:
+        """Read a plan from text; paths in it are relative to `file`, its name in messages. Raises PlanError with every problem."""
+        tree, problems = read_tree(text, file)
+        if tree is None or (isinstance(tree, Leaf) and tree.is_null):
+            tree = Keys((), Place(file, 1, 1))
+        if not isinstance(tree, Keys):
+            raise PlanError(tree.place.problem("P008", f"a plan is a mapping of sections, this is {shape(tree)}"))
+        return cls.from_tree(tree, problems)
+
+    @classmethod
+    def from_tree(cls, tree: Keys, problems: Sequence[Problem] = ()) -> Self:
+        """Read a plan from plain data. `problems` were found before. Raises PlanError with every problem, in the order of the file."""
+        reading = Reading(problems=list(problems), removed=[])
+        made = RecordKind(cls).value(tree, reading)
+        version = made.version if made is not FAILED else VERSION
+        if version > VERSION:
+            reading.problems.append(_newer(made.place_of("version"), version))
+        if reading.problems:
+            raise PlanError(sorted(reading.problems, key=lambda one: (one.file or "", one.line or 0, one.column or 0)))
+        if isinstance(made.extends, str):
+            object.__setattr__(made, "extends", (made.extends,))
+        object.__setattr__(made, "removed", tuple(reading.removed or ()))
+        object.__setattr__(made, "source", tree)
+        assert isinstance(made, cls)
+        return made
+
+    def to_yaml(self) -> str:
+        """The plan as YAML text; `from_yaml` of it is equal to the plan."""
+        tree = self.tree()
+        assert isinstance(tree, Keys)
+        return write_yaml(tree)
+
+    def tree(self) -> Tree:
+        """The plan as plain data, defaults left out, deletions as null."""
+        given = self.given()
+        if "version" not in given:
+            given = {"version": self.version, **given}
+        if len(self.extends) == 1:
+            given["extends"] = self.extends[0]
+        tree: Tree = keys(given.items())
+        for path in self.removed:
+            tree = _delete(tree, path)
+        return tree
+
+    def replace(self, **changes: Any) -> Self:
+        """The same plan with some sections changed."""
+        if self.source is not None and "source" not in changes:
+            kept = tuple(entry for entry in self.source.entries if entry[0].text not in changes)
+            changes["source"] = Keys(kept, self.source.place)
+        removed = tuple(path for path in self.removed if path[0] not in changes)
+        return super().replace(**{"removed": removed, **changes})
+
+    def with_section(self, name: str, value: Any) -> Self:
+        """The plan with one section replaced; None puts its default back, and takes away what parents say. Raises PlanError."""
+        from .notation.records import default, kinds
+        from .notation.yaml_reader import nearest
+
+        if name not in kinds(type(self)):
+            raise PlanError(self.place.problem("P006", f'a plan has no section "{name}"', "", nearest(name, kinds(type(self)))))
+        if value is None:
+            gone = ((name,),) if self.extends else ()
+            return self.replace(**{name: default(type(self), name)}, removed=(*(path for path in self.removed if path[0] != name), *gone))
+        return self.replace(**{name: value})
+
+    def with_schedule(self, selector: str, directives: Sequence[Directive] | Hole) -> Self:
+        """The plan with the directives (or a hole) of one selector replaced or added. Raises PlanError."""
+        if isinstance(self.schedule, Mapping):
+            return self.replace(schedule={**self.schedule, selector: directives})
+        kept = tuple(entry for entry in self.schedule if entry.select != (selector,))
+        return self.replace(schedule=(*kept, ScheduleEntry(select=(selector,), do=tuple(directives))))
+
+    def entries(self) -> tuple[ScheduleEntry, ...]:
+        """The schedule as a list, whichever way it is written; each entry knows its place and how near its file is."""
+        return entries_of(self.schedule, self)
+
+    def resolve(self) -> Self:
+        """The plan with its parents merged in. Raises PlanError for a parent that is missing, wrong, or its own ancestor."""
+        from .extends import resolve
+
+        return resolve(self)
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the resolved plan as far as no program is needed to see it, sections not built yet included."""
+        from .checks import problems_of
+
+        return problems_of(self)
+
+    def diff(self, other: ExecutionPlan) -> tuple[Any, ...]:
+        """The differences from this plan to `other`, by path: `Difference` values, empty if the plans are equal."""
+        from .diff import diff
+
+        return diff(self, other)
+
+    def merging_tree(self) -> Keys:
+        """The plan as a tree with the places of what was read, for merging with its parents."""
+        source = {key.text: (key, value) for key, value in self.source.entries} if self.source else {}
+        entries = []
+        for name, value in self.given().items():
+            if name in source:
+                entries.append(source[name])
+            else:
+                inner = value.given() if isinstance(value, Record) else value
+                entries.append((Leaf(name, plain=False), tree_of(inner)))
+        tree: Tree = Keys(tuple(entries), self.place)
+        for path in self.removed:
+            if path[0] not in source:
+                tree = _delete(tree, path)
+        written = {key.text for key, _ in entries}
+        assert isinstance(tree, Keys)
+        nulls = tuple(entry for name, entry in source.items() if name not in written)
+        return Keys((*tree.entries, *nulls), tree.place)
+
+
+def entries_of(schedule: Schedule, owner: Record) -> tuple[ScheduleEntry, ...]:
+    """A schedule, of a plan or of a variant, as a list of entries."""
+    if not isinstance(schedule, Mapping):
+        return tuple(schedule) if isinstance(schedule, tuple) else ()
+    made = []
+    for selector, steps in schedule.items():
+        place = owner.marks.key("schedule", selector)
+        made.append(assemble_entry(selector, steps, place))
+    return tuple(made)
+
+
+def assemble_entry(selector: str, steps: tuple[Directive, ...], place: Place) -> ScheduleEntry:
+    """The long form of one line of a schedule."""
+    from .notation.places import Marks
+
+    return ScheduleEntry(select=(selector,), do=steps, marks=Marks({(): place}))
+
+
+def _newer(place: Place, version: int) -> Problem:
+    why = f"this fluorite reads version {VERSION}"
+    return place.problem("P013", f"the plan is of version {version}", why, ("use the fluorite that wrote it, or a newer one",))
+
+
+def _delete(tree: Tree, path: tuple[str, ...]) -> Tree:
+    """The tree with null at `path`."""
+    if not path:
+        return Leaf("~")
+    entries = tree.entries if isinstance(tree, Keys) else ()
+    inner = next((value for key, value in entries if key.text == path[0]), Keys(()))
+    changed = (Leaf(path[0], plain=False), _delete(inner, path[1:]))
+    if any(key.text == path[0] for key, _ in entries):
+        return Keys(tuple(changed if key.text == path[0] else (key, value) for key, value in entries))
+    return Keys((*entries, changed))
+
+
+__all__ = ["ExecutionPlan", "Items", "entries_of"]

@@ -1,0 +1,151 @@
+"""Which part of a producer some iterations of its consumers need: boxes, from the index expressions alone.
+
+An interval is a start (an expression over the loops outside), an exact length (an expression) and a bound of that length that holds for every
+iteration (an extent, constant wherever possible, since it is what gets allocated).
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fluorite.algo.expr import Axis, Expr, Op, as_expr, binary
+from fluorite.algo.extent import Extent, at_most, floordiv, maximum, minimum, nonnegative
+from fluorite.algo.linear import Ranges, is_index, linear, simplify, within
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """[start, start + length), length <= bound. `whole` marks all of a dimension."""
+
+    start: Expr
+    length: Expr
+    bound: Extent
+    whole: bool = False
+
+    @property
+    def last(self) -> Expr:
+        return binary("sub", binary("add", self.start, self.length), as_expr(1))
+
+
+Box = Mapping[Axis, Interval]
+
+
+def whole(n: Extent) -> Interval:
+    return Interval(as_expr(0), as_expr(n), n, True)
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """First and last value, before clamping to a dimension, and a bound of their distance plus one; None where anything is possible."""
+
+    first: Expr
+    last: Expr
+    bound: Extent
+
+
+def image(e: Expr, box: Box) -> Raw | None:
+    """The values of an index expression over a box."""
+    form = linear(e)
+    first: Expr = as_expr(form.constant)
+    last: Expr = first
+    bound: Extent = 1
+    for atom, c in form.terms:
+        part = _atom(atom, box)
+        if part is None or not (nonnegative(c) or nonnegative(c * -1)):
+            return None
+        low, high = (part.first, part.last) if nonnegative(c) else (part.last, part.first)
+        first = binary("add", first, binary("mul", low, as_expr(c)))
+        last = binary("add", last, binary("mul", high, as_expr(c)))
+        bound = bound + (part.bound - 1) * (c if nonnegative(c) else c * -1)
+    return Raw(first, last, bound)
+
+
+def _atom(e: Expr, box: Box) -> Raw | None:
+    match e:
+        case Axis():
+            found = box.get(e)
+            return Raw(e, e, 1) if found is None else Raw(found.start, found.last, found.bound)
+        case Op(op="floordiv", args=(a, b)) if is_index(e) and not linear(b).terms and nonnegative(linear(b).constant - 1):
+            raw, k = image(a, box), linear(b).constant
+            if raw is None:
+                return None
+            return Raw(binary("floordiv", raw.first, b), binary("floordiv", raw.last, b), floordiv(raw.bound + k - 2, k) + 1 if raw.bound != 1 else 1)
+        case Op(op="mod", args=(a, _)) if is_index(e):
+            raw = image(a, box)
+            return Raw(_at(e, raw.first), _at(e, raw.first), 1) if raw is not None and raw.bound == 1 else None
+        case Op(op="edge", args=(a, n)):
+            raw = image(a, box)
+            if raw is None:
+                return None
+            size = linear(n).constant
+            return Raw(Op("edge", (raw.first, n), "int32", True), Op("edge", (raw.last, n), "int32", True), minimum(raw.bound, size) if isinstance(size, int) else raw.bound)
+    return None
+
+
+def _at(e: Op, first: Expr) -> Expr:
+    """`e` at the one value that its argument takes."""
+    return Op(e.op, (first, e.args[1]), e.dtype, e.weak)
+
+
+def required(indices: list[tuple[Expr, ...]], boxes: list[Box], shape: tuple[Extent, ...], ranges: Ranges) -> list[Interval]:
+    """Per dimension the smallest interval that covers reads at `indices`, each over its box, clamped to the dimension."""
+    out = []
+    for d, n in enumerate(shape):
+        raws = [image(_unclamped(index[d], n), box) for index, box in zip(indices, boxes, strict=True)]
+        joined: Raw | None = raws[0]
+        for raw in raws[1:]:
+            joined = _join(joined, raw)
+        out.append(_clamp(joined, n, ranges))
+    return out
+
+
+def raw_required(indices: list[tuple[Expr, ...]], boxes: list[Box], shape: tuple[Extent, ...]) -> list[Interval | None]:
+    """As `required`, but not clamped: a tile of constant size that may stick out. None where the size is not constant."""
+    out: list[Interval | None] = []
+    for d, n in enumerate(shape):
+        raws = [image(_unclamped(index[d], n), box) for index, box in zip(indices, boxes, strict=True)]
+        joined: Raw | None = raws[0]
+        for raw in raws[1:]:
+            joined = _join(joined, raw)
+        out.append(Interval(simplify(joined.first, {}), as_expr(joined.bound), joined.bound) if joined is not None and isinstance(joined.bound, int) else None)
+    return out
+
+
+def _unclamped(e: Expr, n: Extent) -> Expr:
+    """Inside [0, n) a clamp to [0, n) changes nothing, and the result is clamped in the end."""
+    match e:
+        case Op(op="edge", args=(a, size)) if linear(size).constant == n:
+            return _unclamped(a, n)
+    return e
+
+
+def _join(a: Raw | None, b: Raw | None) -> Raw | None:
+    if a is None or b is None:
+        return None
+    apart = linear(binary("sub", b.first, a.first))
+    if apart.terms:
+        return None
+    d = apart.constant
+    if not (nonnegative(d) or nonnegative(d * -1)):
+        return None
+    later = nonnegative(d)
+    ends = linear(binary("sub", b.last, a.last))
+    last = (b.last if ends.constant >= 0 else a.last) if not ends.terms and isinstance(ends.constant, int) else binary("max", a.last, b.last)
+    bound = maximum(a.bound, b.bound + d) if later else maximum(b.bound, a.bound - d)
+    return Raw(a.first if later else b.first, last, bound)
+
+
+def _clamp(raw: Raw | None, n: Extent, ranges: Ranges) -> Interval:
+    if raw is None:
+        return whole(n)
+    first, last = simplify(raw.first, ranges), simplify(raw.last, ranges)
+    first = first if within(first, n, ranges) else simplify(Op("edge", (first, as_expr(n)), "int32", True), ranges)
+    last = last if within(last, n, ranges) else simplify(Op("edge", (last, as_expr(n)), "int32", True), ranges)
+    bound = raw.bound if at_most(raw.bound, n) else n if at_most(n, raw.bound) else raw.bound if isinstance(raw.bound, int) else n
+    length = simplify(binary("add", binary("sub", last, first), as_expr(1)), ranges)
+    if not linear(first).terms and linear(first).constant == 0 and linear(length).constant == n and not linear(length).terms:
+        return whole(n)
+    return Interval(first, length, bound)
+
+
+__all__ = ["Box", "Interval", "Raw", "image", "raw_required", "required", "whole"]

@@ -1,0 +1,198 @@
+"""The directives that change the graph: pack, cache, rfactor, stage_in, compute_inline. Each maps a graph to a graph with new stages."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fluorite.algo.dtypes import kind
+from fluorite.algo.errors import PlanError
+from fluorite.algo.expr import Axis, Const, Expr, Read, as_expr, axis, binary, rewrite, where
+from fluorite.algo.expr import substitute as substitute_axes
+from fluorite.algo.extent import Extent, ceildiv, exact_quotient
+from fluorite.algo.graph import Graph, Leaf, Reduction, Stage, redirect
+from fluorite.algo.linear import simplify
+
+from .directives import Cache, ComputeInline, Directive, Pack, Rfactor, StageIn
+from .notation.places import Place
+from .notation.yaml_reader import nearest
+
+
+def refused(place: Place, code: str, s: Stage, asked: str, why: str = "", *try_: str) -> PlanError:
+    return PlanError([place.problem(code, asked, why, try_, path=s.path, source=s.source)])
+
+
+def rewrite_stage(g: Graph, s: Stage, d: Directive) -> tuple[Graph, Stage]:
+    """The graph with one rewrite of stage s carried out, and what s has become."""
+    match d:
+        case Cache():
+            return cache(g, s, d)
+        case Rfactor():
+            return rfactor(g, s, d)
+        case StageIn():
+            return stage_in(g, s, d)
+        case Pack():
+            return pack(g, s, d)
+    raise TypeError(type(d))
+
+
+def _fresh_id(g: Graph) -> int:
+    return max(g.by_id) + 1
+
+
+def _insert(g: Graph, old: Stage, *new: Stage) -> Graph:
+    """The graph with `old` replaced by `new`, of which the last keeps old's id."""
+    return g.with_stages([y for s in g.stages for y in (new if s.id == old.id else (s,))])
+
+
+def _free_path(g: Graph, s: Stage, path: str, place: Place) -> str:
+    if any(t.path == path for t in (*g.stages, *g.leaves)):
+        raise refused(place, "P220", s, f"{path} exists already", "a rewrite makes a stage of a new name", "into: another name")
+    return path
+
+
+def cache(g: Graph, s: Stage, d: Cache) -> tuple[Graph, Stage]:
+    """f = body  ->  f/into = body; f = f/into, with the axes of the new stage in `order`."""
+    names = list(d.order) or [a.name for a in s.axes]
+    if sorted(names) != sorted(a.name for a in s.axes):
+        raise refused(d.at("order"), "P221", s, f"cache: order: [{', '.join(names)}]", f"it must name the axes of {s.name} once each: {', '.join(s.axis_names)}")
+    by_name = {a.name: a for a in s.axes}
+    fresh = {a: axis(a.name) for a in (*s.axes, *s.reduce_axes)}
+    inner = [by_name[n] for n in names]
+    reduction = Reduction(s.reduction.kind, tuple(fresh[a] for a in s.reduce_axes), s.reduction.extents) if s.reduction else None
+    acc = replace(s, id=_fresh_id(g), path=_free_path(g, s, f"{s.path}/{d.into}", d.at("into")), axes=tuple(fresh[a] for a in inner),
+                  extents=tuple(s.ranges[a] for a in inner), value=substitute_axes(s.value, dict(fresh)), reduction=reduction, origin="derived")
+    copy = replace(s, value=Read(acc.id, tuple(inner), s.dtype), reduction=None)
+    return _insert(g, s, acc, copy), copy
+
+
+def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
+    """over k: f(k)  ->  partial[.., l] = over ko: f(ko * factor + l); f = over l: partial[.., l]."""
+    reduction = s.reduction
+    k = next((a for a in s.reduce_axes if a.name == d.axis), None)
+    if reduction is None or k is None:
+        names = [a.name for a in s.reduce_axes]
+        raise refused(d.at("axis"), "P222", s, f"rfactor: {d.axis} is no reduction axis of {s.name}", f"it has {', '.join(names) or 'none'}", *nearest(d.axis, names))
+    if reduction.kind.startswith("arg"):
+        raise refused(d.at(), "P222", s, f"rfactor of {reduction.kind}", "its partial results are pairs, which is not built yet")
+    if d.factor is None:
+        raise refused(d.at(), "P222", s, "rfactor needs a factor", "", "factor: 16")
+    n, factor = s.ranges[k], d.factor
+    fresh = {a: axis(a.name) for a in s.axes}
+    outer, inner, last = axis(f"{k.name}_outer"), axis(f"{k.name}_inner"), axis(f"{k.name}_inner")
+    others = {a: axis(a.name) for a in s.reduce_axes if a is not k}
+    whole = binary("add", binary("mul", outer, as_expr(factor)), inner)
+    value = substitute_axes(s.value, {**fresh, **others, k: whole})
+    if exact_quotient(n, factor) is None:
+        value = where(whole < as_expr(n), value, identity(reduction.kind, value.dtype))
+    extents = dict(zip(reduction.axes, reduction.extents, strict=True))
+    partial = replace(s, id=_fresh_id(g), path=_free_path(g, s, f"{s.path}/{d.into or 'partial'}", d.at("into")), axes=(*(fresh[a] for a in s.axes), inner),
+                      extents=(*s.extents, factor), value=value, origin="derived",
+                      reduction=Reduction(reduction.kind, tuple(outer if a is k else others[a] for a in s.reduce_axes), tuple(ceildiv(n, factor) if a is k else extents[a] for a in s.reduce_axes)))
+    total = replace(s, value=Read(partial.id, (*s.axes, last), s.dtype), reduction=Reduction(reduction.kind, (last,), (factor,)))
+    return _insert(g, s, partial, total), total
+
+
+def identity(kind_: str, dtype: str) -> Const:
+    """The value that changes nothing in a reduction."""
+    if kind_ in ("sum", "any"):
+        return Const(False if dtype == "bool" else 0.0 if kind(dtype) == "float" else 0, dtype, False)
+    if kind_ in ("prod", "all"):
+        return Const(True if dtype == "bool" else 1.0 if kind(dtype) == "float" else 1, dtype, False)
+    largest = kind_ in ("min", "argmin")
+    if dtype == "bool":
+        return Const(largest, dtype, False)
+    if kind(dtype) == "float":
+        return Const(float("inf") if largest else float("-inf"), dtype, False)
+    info = np.iinfo(dtype)
+    return Const(int(info.max if largest else info.min), dtype, False)
+
+
+def _operand(g: Graph, s: Stage, name: str, place: Place, verb: str) -> Leaf | Stage:
+    found = {r.source: g[r.source] for r in s.reads if g[r.source].name == name or g[r.source].path == name or g[r.source].path.endswith("/" + name)}
+    if len(found) != 1:
+        names = sorted({g[i].name for i in s.sources})
+        raise refused(place, "P223", s, f"{verb}: {s.name} {'does not read' if not found else 'reads several'} {name}", f"it reads {', '.join(names) or 'nothing'}", *nearest(name, names))
+    return next(iter(found.values()))
+
+
+def operand_axes(s: Stage, t: Leaf | Stage) -> list[str]:
+    """What a plan calls the axes of operand t of stage s: the reader's names where it reads them bare, else t's own, else numbers."""
+    reads = [r for r in s.reads if r.source == t.id]
+    names: list[str] = []
+    for d, own in enumerate(t.axis_names):
+        here = reads[0].index[d]
+        bare = here.name if isinstance(here, Axis) and all(r.index[d] is here for r in reads) else None
+        name = bare or own or str(d)
+        names.append(name if name not in names else str(d))
+    return names
+
+
+def stage_in(g: Graph, s: Stage, d: StageIn) -> tuple[Graph, Stage]:
+    """s reads `into`, an identity stage of the operand."""
+    t = _operand(g, s, d.read, d.at("read"), "stage_in")
+    axes = tuple(axis(n if not n.isdigit() else f"i{n}") for n in operand_axes(s, t))
+    path = _free_path(g, s, "/".join([*s.path.split("/")[:-1], d.into]), d.at("into"))
+    copy = Stage(_fresh_id(g), path, s.method, axes, t.shape, t.dtype, Read(t.id, axes, t.dtype), None, op=s.op, origin="derived", source=s.source)
+    new = redirect(s, {t.id: copy.id})
+    return _insert(g, s, copy, new), new
+
+
+def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
+    """t[k, j]  ->  into[j // 32, k, j % 32] for sizes {j: 32} and order [j, k]."""
+    t = _operand(g, s, d.tensor, d.at("tensor"), "pack")
+    names = operand_axes(s, t)
+    if sorted(d.order) != sorted(names):
+        raise refused(d.at("order"), "P221", s, f"pack: order: [{', '.join(d.order)}]", f"it must name the axes of {t.name} once each: {', '.join(names)}")
+    unknown = [a for a in d.sizes if a not in names]
+    if unknown:
+        raise refused(d.at("sizes", unknown[0]), "P221", s, f"pack: {t.name} has no axis {unknown[0]}", f"it has {', '.join(names)}", *nearest(unknown[0], names))
+    fixed = isinstance(t, Leaf) and t.kind != "input"
+    if d.when == "build" and not fixed:
+        raise refused(d.at("when"), "P224", s, f"pack: when: build, but {t.name} is known only when the model is called", "only parameters and constants are there at build", "when: call")
+    size = dict(zip(names, t.shape, strict=True))
+    outer = [axis(f"{n}_outer" if n in d.sizes else n) for n in d.order]
+    inner = {n: axis(f"{n}_inner") for n in d.sizes}
+    by_name = dict(zip(d.order, outer, strict=True))
+
+    def position(n: str) -> Expr:
+        return binary("add", binary("mul", by_name[n], as_expr(d.sizes[n])), inner[n]) if n in d.sizes else by_name[n]
+
+    value: Expr = Read(t.id, tuple(position(n) for n in names), t.dtype)
+    for n in d.sizes:
+        if exact_quotient(size[n], d.sizes[n]) is None:
+            value = where(position(n) < as_expr(size[n]), value, identity("sum", t.dtype))
+    extents: list[Extent] = [ceildiv(size[n], d.sizes[n]) if n in d.sizes else size[n] for n in d.order]
+    axes = (*outer, *(inner[n] for n in d.sizes))
+    path = _free_path(g, s, "/".join([*s.path.split("/")[:-1], d.into]), d.at("into"))
+    packed = Stage(_fresh_id(g), path, s.method, axes, (*extents, *d.sizes.values()), t.dtype, value, None, op="pack", origin="derived", source=s.source)
+
+    def read(e: Expr) -> Expr | None:
+        if not (isinstance(e, Read) and e.source == t.id):
+            return None
+        at = dict(zip(names, e.index, strict=True))
+        index = [binary("floordiv", at[n], as_expr(d.sizes[n])) if n in d.sizes else at[n] for n in d.order]
+        index += [binary("mod", at[n], as_expr(k)) for n, k in d.sizes.items()]
+        return Read(packed.id, tuple(simplify(i, s.ranges) for i in index), t.dtype)
+
+    new = replace(s, value=rewrite(s.value, read))
+    return _insert(g, s, packed, new), new
+
+
+def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
+    """The graph without s: its expression stands wherever it was read."""
+    place = d.at() if d is not None else Place()
+    if s.reduction is not None:
+        raise refused(place, "P225", s, f"compute_inline: {s.name} is a reduction", "its loops cannot stand inside an expression", "compute_at")
+    if s.id in g.outputs:
+        raise refused(place, "P225", s, f"compute_inline: {s.name} is a result of {s.method}", "it must be stored", "compute_root")
+
+    def put(reader: Stage) -> Stage:
+        def rule(e: Expr) -> Expr | None:
+            if isinstance(e, Read) and e.source == s.id:
+                return substitute_axes(s.value, dict(zip(s.axes, e.index, strict=True)))
+            return None
+
+        return replace(reader, value=simplify(rewrite(reader.value, rule), reader.ranges)) if s.id in reader.sources else reader
+
+    return g.with_stages([put(x) for x in g.stages if x.id != s.id])
