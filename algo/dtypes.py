@@ -23,7 +23,7 @@ def canonical(dtype: Any) -> str:
 
     Raises AlgorithmError for types that the language does not have.
     """
-    if dtype in (bool, int, float):
+    if any(dtype is t for t in (bool, int, float)):      # a NumPy dtype equals the Python type that it comes from
         return DEFAULT[dtype.__name__]
     name = getattr(dtype, "dtype_name", None) or (dtype if isinstance(dtype, str) else None)
     if name is None:

@@ -1,10 +1,12 @@
 """Programs: classes whose methods share parameters; and tracing of models (functions or Programs) to a Graph."""
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,15 +58,46 @@ def param(*, init: Any = None, dtype: Any = "float32", trainable: bool = True, s
 
 
 class Module:
-    """A reusable part of a Program. Calling it opens a scope of its attribute path."""
+    """A reusable part of a Program, which says in `forward` or `__call__` what it computes. Calling it opens a scope of its attribute path."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__call__" in vars(cls):
+            cls.__call__ = _scoped(vars(cls)["__call__"])  # type: ignore[method-assign]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        path = current().bound.get(id(self))
         forward = getattr(self, "forward", None)
         if forward is None:
             raise refuse("A123", f"{type(self).__name__}(...)", "a module needs a method forward")
-        with scope(str(path) if path is not None else type(self).__name__.lower()):
+        with _entered(self):
             return forward(*args, **kwargs)
+
+
+def _scoped(fn: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(fn)
+    def call(self: Module, *args: Any, **kwargs: Any) -> Any:
+        with _entered(self):
+            return fn(self, *args, **kwargs)
+
+    return call
+
+
+@contextmanager
+def _entered(module: Module) -> Iterator[None]:
+    """The scope of a module: its attribute path, from that of the module which calls it if that holds it."""
+    builder = current()
+    caller = builder.modules[-1] if builder.modules else None
+    if caller is module:                               # its __call__ went on to the inherited one
+        yield
+        return
+    path = str(builder.bound.get(id(module), type(module).__name__.lower()))
+    outer = f"{builder.bound.get(id(caller), '')}/"
+    builder.modules.append(module)
+    try:
+        with scope(path.removeprefix(outer)):
+            yield
+    finally:
+        builder.modules.pop()
 
 
 class Program:

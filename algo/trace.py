@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Builder:
     scopes: list[str] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
     bound: dict[int, Tensor] = field(default_factory=dict)        # id(parameter or array) -> its tensor in this graph
+    modules: list[Any] = field(default_factory=list)              # the modules being called, outermost first
     kept: list[Any] = field(default_factory=list)                 # keeps those ids alive
 
     def fresh(self) -> int:
@@ -61,6 +62,7 @@ class Builder:
         return Direct(stage.id, stage.extents, stage.dtype, stage.axis_names, stage.name)
 
 
+R = TypeVar("R")
 _builder: ContextVar[Builder | None] = ContextVar("fluorite_builder", default=None)
 
 
@@ -82,26 +84,26 @@ def building(builder: Builder) -> Iterator[Builder]:
 
 @contextmanager
 def scope(name: str) -> Iterator[None]:
-    """Stages made inside have `name` in their path. A second use inside one parent becomes name_2."""
+    """Stages made inside have `name` in their path. A second use inside one parent becomes name_2. A name may be a path of several."""
     builder = current()
     if name in RESERVED:
         raise refuse("A110", f"a scope called {name!r}", "fluorite uses that name in paths", f"{name}_")
-    unique = builder.unique(name).rsplit("/", 1)[-1]
-    builder.scopes.append(unique)
+    depth = len(builder.scopes)
+    builder.scopes += [*name.split("/")[:-1], builder.unique(name).rsplit("/", 1)[-1]]
     try:
         yield
     finally:
-        builder.scopes.pop()
+        del builder.scopes[depth:]
 
 
-def operator(fn: Callable[..., Any]) -> Callable[..., Any]:
+def operator(fn: Callable[..., R]) -> Callable[..., R]:
     """A library operator: opens a scope of its name. The stage of its result has the operator's own path."""
     import functools
 
     op = fn.__name__.rstrip("_")
 
     @functools.wraps(fn)
-    def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
+    def call(*args: Any, name: str | None = None, **kwargs: Any) -> R:
         builder = current()
         label = name or op
         before = set(builder.stages)

@@ -15,7 +15,9 @@ from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, bi
 from fluorite.algo.extent import Extent, at_most, nonnegative, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import bounds, is_index, linear, simplify, within
-from fluorite.schedule.directives import ComputeAt, Directive, StoreIn
+from fluorite.schedule.directives import Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
+from fluorite.schedule.grouping import Placement
+from fluorite.schedule.notation.places import NOWHERE
 from fluorite.schedule.nest import SERIAL, THREAD, UNROLLED, VECTOR, Guard, Loop, Nest, shape, start
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
 
@@ -23,15 +25,6 @@ from .reductions import accumulate, accumulators, initial
 from .statements import Allocate, Buffer, For, If, Kernel, Statement, Store, sequence
 
 TRUE = Const(True, "bool", False)
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Computed at loop `loop` of stage `owner`."""
-
-    owner: int
-    loop: str
-    directive: ComputeAt | None = None
 
 
 @dataclass(frozen=True)
@@ -125,15 +118,22 @@ class _Lowering:
                 guards.append(Guard(a, i.length))
         nest = replace(nest, guards=tuple(guards))
         self.nests[s.id] = nest
+        self._check_placements(s, nest)
         for loop in nest.loops:
             self.ranges[loop.var] = loop.extent
         values = {a: simplify(binary("add", box[a].start, nest.value(a)), self.ranges) for a in s.axes}
         values |= {a: simplify(nest.value(a), self.ranges) for a in s.reduce_axes}
         return Placed(s, nest, box, values, sticking)
 
-    def _directives(self, s: Stage) -> tuple[Directive, ...]:
-        from fluorite.schedule.directives import Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, Tile, Unroll, Vectorize
+    def _check_placements(self, owner: Stage, nest: Nest) -> None:
+        for i, at in self.plan.placements.items():
+            if at.owner == owner.id and nest.loop(at.loop) is None:
+                s, place = self.by_id[i], at.directive.at("axis") if at.directive else NOWHERE
+                why = "no such loop" + (f" any more, {nest.gone[at.loop]}" if at.loop in nest.gone else "")
+                legal = tuple(loop.name for loop in nest.loops if loop.kind not in (VECTOR,))
+                self.problems.append(place.problem("P204", f"{s.name} cannot be computed at {owner.name}'s \"{at.loop}\"", f"{why}; legal: {', '.join(legal)}", (), path=s.path, source=s.source))
 
+    def _directives(self, s: Stage) -> tuple[Directive, ...]:
         return tuple(d for d in self.plan.directives.get(s.id, ()) if isinstance(d, Split | Tile | Reorder | Fuse | Parallel | Vectorize | Unroll | GpuBlocks | GpuThreads))
 
     def _memory(self, s: Stage) -> str:
@@ -269,7 +269,7 @@ class _Lowering:
                     if c.id not in self.plan.placements:
                         place = self.plan.placements[s.id].directive
                         why = f"{c.name} reads it too and is computed outside that loop"
-                        problem = (place.at() if place else _nowhere()).problem("P204", f"{s.name} cannot be computed at {owner.stage.name}'s \"{self.plan.placements[s.id].loop}\"", why,
+                        problem = (place.at() if place else NOWHERE).problem("P204", f"{s.name} cannot be computed at {owner.stage.name}'s \"{self.plan.placements[s.id].loop}\"", why,
                                                                                (f"compute_root, or compute {c.name} there as well",), path=s.path, source=s.source)
                         raise PlanError([problem])
                     interval, _ = self._needed(c, boxes, owner)
@@ -308,7 +308,7 @@ class _Lowering:
         assert reduction is not None
         arg = reduction.kind.startswith("arg")
         if spatial and arg:
-            raise PlanError([_nowhere().problem("P214", f"{p.stage.name}: loop {spatial[0].name} lies inside a reduction loop of {reduction.kind}", "its running best is one value",
+            raise PlanError([NOWHERE.problem("P214", f"{p.stage.name}: loop {spatial[0].name} lies inside a reduction loop of {reduction.kind}", "its running best is one value",
                                                 ("keep the reduction loops innermost",), path=p.stage.path, source=p.stage.source)])
         outside_vector = any(loop.kind == VECTOR for loop in p.nest.loops[:k])
         if not spatial and (arg or not outside_vector):
@@ -439,12 +439,6 @@ class _Lowering:
             return None
 
         return simplify(rewrite(p.stage.value, rule, memo), self.ranges)
-
-
-def _nowhere() -> object:
-    from fluorite.schedule.notation.places import NOWHERE
-
-    return NOWHERE
 
 
 def _same(a: Expr, b: Expr) -> bool:

@@ -13,7 +13,7 @@ from .sections import ENTRY_RECORDS
 _HOLE: Schema = {
     "description": "an open value: auto, $name, or a mapping that says what it may become",
     "anyOf": [
-        {"type": "string", "pattern": "^\\$.+"},
+        {"type": "string", "pattern": "\\$[A-Za-z_]"},
         {"enum": ["auto"]},
         {
             "type": "object",

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from .directives import STEPS, Directive
 from .directives.base import StepsKind
 from .notation.fields import Condition, Flag, Free, Integer, Kind, ListOf, Number, OneOf, TableOf, Text, Words
+from .notation.holes import Hole
 from .notation.records import Complaint, Record, RecordKind
 from .notation.tables import Table
 
@@ -56,7 +57,9 @@ class Target(Record):
     arch: Annotated[tuple[str, ...], OneOf(kinds=(Text(), ListOf(Text())))] = ()
 
     def complaints(self) -> list[Complaint]:
-        found = []
+        found: list[Complaint] = []
+        if isinstance(self.kind, Hole):
+            return found
         if self.kind == "cuda" and not self.arch:
             found.append(Complaint("kind", "cuda needs an arch", "", ("arch: sm_90",)))
         if self.kind != "cuda" and self.arch:
@@ -78,7 +81,7 @@ class Buckets(Record):
     """Code specialised for exactly these extents; others take the generic code, unless `fallback` is false."""
 
     noun: ClassVar[str] = "an extent"
-    buckets: Annotated[tuple[int, ...], ListOf(Integer(least=0), least=1)]
+    buckets: Annotated[tuple[int, ...], ListOf(Integer(least=0, open=False), least=1, open=False)]
     fallback: bool = True
 
 
@@ -87,11 +90,11 @@ class Between(Record):
     """A symbolic extent with bounds, both included, and a number that it is a multiple of."""
 
     noun: ClassVar[str] = "an extent"
-    between: Annotated[tuple[int, ...], ListOf(Integer(least=0), least=2)]
-    multiple: Annotated[int, Integer(least=1)] = 1
+    between: Annotated[tuple[int, ...], ListOf(Integer(least=0, open=False), least=2, open=False)]
+    multiple: Annotated[int, Integer(least=1, open=False)] = 1
 
     def complaints(self) -> list[Complaint]:
-        if isinstance(self.between, tuple) and (len(self.between) != 2 or self.between[0] > self.between[1]):
+        if (len(self.between) != 2 or self.between[0] > self.between[1]):
             return [Complaint("between", "between takes two bounds, the lower first", "", ("between: [1, 512]",))]
         return []
 
@@ -101,7 +104,7 @@ class AtMost(Record):
     """The bound of an extent that depends on data."""
 
     noun: ClassVar[str] = "an extent"
-    max: Annotated[int, Integer(least=1)]
+    max: Annotated[int, Integer(least=1, open=False)]
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ class Variant(Record):
     noun: ClassVar[str] = "a variant"
     when: Annotated[
         Mapping[str, int | tuple[int, ...]],
-        TableOf(OneOf(kinds=(Integer(least=0), ListOf(Integer(least=0), least=2)), open=False), least=1),
+        TableOf(OneOf(kinds=(Integer(least=0), ListOf(Integer(least=0, open=False), least=2)), open=False), least=1, open=False),
     ]
     schedule: Annotated[Schedule, SCHEDULE] = Table()  # noqa: RUF009  # a Table is frozen
     fusion: Fusion | None = None

@@ -9,7 +9,7 @@ import numpy as np
 from .. import expr as E
 from ..dtypes import DEFAULT, canonical
 from ..expr import Expr, as_expr, refuse
-from ..extent import Dim, Extent, ceildiv
+from ..extent import Dim, Extent, ceildiv, maximum
 from ..tensor import Tensor
 from ..trace import build_stage, operator
 from .shapes import dimensions, labels, shown, tensor, view
@@ -75,14 +75,13 @@ def arange(start: Extent | float, stop: Extent | float | None = None, step: int 
     low, high = (0, start) if stop is None else (start, stop)
     if isinstance(step, Dim) or step == 0:
         raise refuse("A304", f"arange with step {step}", "a step is a number that is not 0")
-    parts = (low, high, step)
-    if all(isinstance(p, int | Dim) for p in parts):
-        length = ceildiv(high - low, step) if step > 0 else ceildiv(low - high, -step)  # type: ignore[operator,type-var]
-        length = length if isinstance(length, Dim) else max(length, 0)
-    elif any(isinstance(p, Dim) for p in parts):
+    length: Extent
+    if isinstance(low, int | Dim) and isinstance(high, int | Dim) and isinstance(step, int):
+        length = maximum(ceildiv(high - low, step) if step > 0 else ceildiv(low - high, -step), 0)
+    elif isinstance(low, Dim) or isinstance(high, Dim):
         raise refuse("A304", f"arange({low}, {high}, {step})", "a symbolic end needs whole numbers beside it", "fl.arange(n) * step")
     else:
-        length = max(int(np.ceil((high - low) / step)), 0)  # type: ignore[operator]
+        length = max(int(np.ceil((high - low) / step)), 0)
     return build_stage(["i"], lambda i: as_expr(low) + i * step, extents={"i": length}, dtype=dtype)
 
 

@@ -135,7 +135,7 @@ def sign(x: Any) -> Expr:
 @elementwise
 def square(x: Any) -> Expr:
     """x * x."""
-    return as_expr(x) * x
+    return E.binary("mul", x, x)
 
 
 @elementwise
@@ -472,11 +472,19 @@ def _saturate(x: Any, *, dtype: str) -> Expr:
 _mapped_cast, _mapped_saturate = elementwise(_cast, "astype"), elementwise(_saturate, "saturate")
 
 
+@overload
+def cast(x: Tensor, dtype: Any, *, name: str | None = None) -> Tensor: ...
+@overload
+def cast(x: Any, dtype: Any, *, name: str | None = None) -> Any: ...
 def cast(x: Any, dtype: Any, *, name: str | None = None) -> Any:
     """x in another type. Floats truncate toward zero into integers and saturate at their ends, NaN gives 0; integers wrap."""
     return _mapped_cast(x, name=name, dtype=canonical(dtype))
 
 
+@overload
+def saturate(dtype: Any, x: Tensor, *, name: str | None = None) -> Tensor: ...
+@overload
+def saturate(dtype: Any, x: Any, *, name: str | None = None) -> Any: ...
 def saturate(dtype: Any, x: Any, *, name: str | None = None) -> Any:
     """x in another type, clamped to that type's range."""
     return _mapped_saturate(x, name=name, dtype=canonical(dtype))

@@ -9,7 +9,7 @@ from ..dtypes import kind
 from ..expr import Expr, as_expr, refuse
 from ..tensor import Tensor
 from ..trace import build_stage, operator
-from .reductions import Axes, along, mapped, mean, real, reduced, var
+from .reductions import Axes, along, mapped, mean_, real, reduced, var_
 from .shapes import AxisLike, axis_numbers, broadcast, element, labels, shown, tensor
 from .views import expanded
 
@@ -102,11 +102,12 @@ def layer_norm(x: Any, scale: Any = None, shift: Any = None, *, axis: Axes = -1,
     """(x - mean) / sqrt(variance + eps) over `axis`, times `scale`, plus `shift` (both broadcast to x). Stages of `mean` and `var`, and the result."""
     t = tensor(x, "layer_norm")
     gone = axis_numbers(axis, t.axis_names, "layer_norm")
-    centre, spread = mean(t, gone), var(t, gone)
+    centre = mean_(t, gone, True)
+    spread = var_(t, gone, centre)
     factors = _fitting(t, scale, shift, "layer_norm")
 
     def value(i: Sequence[Expr]) -> Any:
-        y = (real(t[tuple(i)]) - at(centre, i, gone)) * E.unary("rsqrt", at(spread, i, gone) + eps)
+        y = (real(t[tuple(i)]) - element(centre, i, t.shape)) * E.unary("rsqrt", at(spread, i, gone) + eps)
         return _affine(y, factors, i, t)
 
     return over(t, value)
@@ -117,7 +118,7 @@ def rms_norm(x: Any, scale: Any = None, *, axis: Axes = -1, eps: float = 1e-6) -
     """x / sqrt(mean(x * x) + eps) over `axis`, times `scale`. Stages `square mean`, and the result."""
     t = tensor(x, "rms_norm")
     gone = axis_numbers(axis, t.axis_names, "rms_norm")
-    power = mean(mapped(t, lambda e: real(e) * real(e), name="square"), gone)
+    power = mean_(mapped(t, lambda e: real(e) * real(e), name="square"), gone)
     factors = _fitting(t, scale, None, "rms_norm")
     return over(t, lambda i: _affine(real(t[tuple(i)]) * E.unary("rsqrt", at(power, i, gone) + eps), factors, i, t))
 

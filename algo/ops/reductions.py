@@ -201,13 +201,20 @@ def std(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int = 
     return expanded(result, over) if keepdims else result
 
 
-def _squares(x: Tensor, axis: Axes, correction: int) -> tuple[Tensor, Expr, tuple[int, ...]]:
+@operator
+def var_(x: Tensor, axis: Axes, centre: Tensor) -> Tensor:
+    """The variance about a mean that is known (with axes of extent 1)."""
+    total, n, _ = _squares(x, axis, 0, centre)
+    return mapped(total, lambda e: e / n)
+
+
+def _squares(x: Tensor, axis: Axes, correction: int, known: Tensor | None = None) -> tuple[Tensor, Expr, tuple[int, ...]]:
     """The stage `sum` of squared distances from the stage `mean`, its divisor, and the axes."""
     over = axis_numbers(axis, x.axis_names, "var")
-    centre = mean_(x, over, True)
+    centre = mean_(x, over, True) if known is None else known
 
     def distance(i: Index) -> Expr:
-        off = real(x[i]) - centre[tuple(as_expr(0) if d in over else e for d, e in enumerate(i))]
+        off = E.binary("sub", real(x[i]), centre[tuple(as_expr(0) if d in over else e for d, e in enumerate(i))])
         return off * off
 
     total, _ = reduced("sum", x, over, distance, name="sum")

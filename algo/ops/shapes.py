@@ -87,7 +87,7 @@ def axis_numbers(axes: AxisLike | Sequence[AxisLike] | None, names: Names, what:
     if axes is None:
         return tuple(range(n))
     given = axes if isinstance(axes, list | tuple) else (axes,)
-    found = [axis_number(a, names, what, n) for a in given]  # type: ignore[arg-type]
+    found = [axis_number(a, names, what, n) for a in given]
     if len(set(found)) != len(found):
         raise refuse("A302", f"{what}: axes {list(given)}", "an axis is given twice")
     return tuple(sorted(found))

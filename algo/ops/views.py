@@ -233,7 +233,7 @@ def _times(value: int | Sequence[int], what: str) -> tuple[int, ...]:
     times = tuple(value) if isinstance(value, list | tuple) else (value,)
     if any(isinstance(r, bool) or not isinstance(r, int) or r < 1 for r in times):
         raise refuse("A304", f"{what} {value!r} times", "a repeat count is an integer of at least 1")
-    return times  # type: ignore[return-value]
+    return times
 
 
 # ---------------------------------------------------------------- boundaries

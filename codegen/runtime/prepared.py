@@ -133,7 +133,7 @@ class Prepared:
         for function, arguments in frame.steps:
             function(*arguments)
         for buffer in frame.slots:
-            pass
+            frame.put(buffer, None)
         return arrays
 
     def _hand_over(self, frame: Frame, i: int, buffer: int, value: Array) -> None:

@@ -95,7 +95,7 @@ class BySizes(Directive, listed=False):
 
     @classmethod
     def lengthen(cls, tree: Tree) -> Tree:
-        if isinstance(tree, Keys) and not isinstance(tree.get("sizes"), (Keys, Ready)):
+        if isinstance(tree, Keys) and not _is_long(tree):
             return Keys(((Leaf("sizes", place=tree.place), tree),), tree.place)
         return super().lengthen(tree)
 
@@ -103,13 +103,19 @@ class BySizes(Directive, listed=False):
         tree = super().brief()
         if list(self.given()) == ["sizes"] and isinstance(tree, Keys):
             inner = tree.get("sizes")
-            if isinstance(inner, Keys) and not isinstance(inner.get("sizes"), Keys):
+            if isinstance(inner, Keys) and not _is_long(inner):
                 return inner
         return tree
 
     def place_of(self, *path: Step) -> Place:
         """As for every record; the place of an axis may be asked for by its name alone."""
         return super().place_of("sizes", *path) if path and path[0] in self.sizes and path[0] != "tail" else super().place_of(*path)
+
+
+def _is_long(tree: Keys) -> bool:
+    """Whether `sizes` is the field here, rather than an axis of that name."""
+    inner = tree.get("sizes")
+    return isinstance(inner, (Keys, Ready)) or (isinstance(inner, Leaf) and inner.text.startswith("$"))
 
 
 def _is_hole(tree: Tree) -> bool:
@@ -159,7 +165,7 @@ class StepKind(Kind):
         if isinstance(long, Keys):
             extra = ((Leaf("note", place=note.place), note),) if note is not None else ()
             long = replace(long, entries=(*long.entries, *extra), place=key.place)
-        return RecordKind(kind).value(long, reading.inside(key.text))
+        return RecordKind(kind).long(long, reading.inside(key.text))
 
     def schema(self) -> Schema:
         forms: list[Schema] = [{"enum": [key for key, kind in DIRECTIVES.items() if _may_be_bare(kind)]}]

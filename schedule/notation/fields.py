@@ -18,9 +18,10 @@ class Free(Kind):
 
     words: ClassVar[str] = "any value"
     scalar: ClassVar[bool] = True
+    arithmetic: ClassVar[bool] = True
 
     def fits(self, tree: Tree) -> bool:
-        return True
+        return not self.open or not (isinstance(tree, Leaf) and tree.is_null)
 
     def value(self, tree: Tree, reading: Reading) -> Any:
         match tree:
@@ -91,7 +92,7 @@ class TableOf(Kind):
                 found["?"] = reading.fail(
                     key.place, "P008", f"a key of {reading.name} is {len(key.text):,} characters long", "1 to 1,000 will do"
                 )
-            elif isinstance(inner, Leaf) and inner.is_null and reading.removed is not None:
+            elif isinstance(inner, Leaf) and inner.is_null and reading.removed is not None and not self.element.fits(inner):
                 reading.mark(inner.place, key.text)
                 reading.removed.append((*(str(step) for step in reading.path), key.text))
             else:
@@ -124,6 +125,11 @@ class OneOf(Kind):
         """Whether one of the types is a scalar."""
         return any(kind.scalar for kind in self.kinds)
 
+    @property
+    def arithmetic(self) -> bool:  # type: ignore[override]
+        """Whether one of the types is a number."""
+        return any(kind.arithmetic for kind in self.kinds)
+
     def fits(self, tree: Tree) -> bool:
         return any(kind.fits(tree) for kind in self.kinds)
 
@@ -153,14 +159,13 @@ class Nullable(Kind):
         """Whether the type is a scalar."""
         return self.kind.scalar
 
+    @property
+    def arithmetic(self) -> bool:  # type: ignore[override]
+        """Whether the type is a number."""
+        return self.kind.arithmetic
+
     def fits(self, tree: Tree) -> bool:
         return (isinstance(tree, Leaf) and tree.is_null) or self.kind.fits(tree)
-
-    def read(self, tree: Tree, reading: Reading) -> Any:
-        if isinstance(tree, Leaf) and tree.is_null:
-            reading.mark(tree.place)
-            return None
-        return self.kind.read(tree, reading)
 
     def value(self, tree: Tree, reading: Reading) -> Any:
         return None if isinstance(tree, Leaf) and tree.is_null else self.kind.value(tree, reading)

@@ -21,6 +21,7 @@ class Kind:
     auto: tuple[Any, ...] | None = field(default=None, kw_only=True)
     words: ClassVar[str] = "a value"
     scalar: ClassVar[bool] = False
+    arithmetic: ClassVar[bool] = False
 
     def read(self, tree: Tree, reading: Reading) -> Any:
         """The typed value, a hole, or FAILED."""
@@ -46,8 +47,10 @@ class Kind:
 
     def _hole(self, tree: Tree, reading: Reading) -> Any:
         match tree:
-            case Leaf() if tree.text.startswith("$") and len(tree.text) > 1:
-                return _made(lambda: Ref(tree.text), tree, reading)
+            case Leaf() if (tree.text.startswith("$") and len(tree.text) > 1) or (self.arithmetic and "$" in tree.text):
+                return self._checked(_made(lambda: Ref(tree.text), tree, reading), tree, reading)
+            case Ready(Ref() as ref):
+                return self._checked(ref, tree, reading)
             case Leaf() if tree.text == "auto" and self.auto is not None:
                 return AUTO.placed(tree.place)
             case Ready(Choose() as hole):
@@ -59,6 +62,11 @@ class Kind:
             case Keys():
                 return self._mapped_hole(tree, reading)
         return None
+
+    def _checked(self, ref: Any, tree: Tree, reading: Reading) -> Any:
+        if isinstance(ref, Ref) and not ref.is_name and not self.arithmetic:
+            return reading.fail(tree.place, "P014", f"{reading.name} is {ref.text}", f"that is an integer, expected {self.words}")
+        return ref
 
     def _mapped_hole(self, tree: Keys, reading: Reading) -> Any:
         names = set(tree.names) - {"note", "name", "step"}

@@ -142,7 +142,10 @@ class RecordKind(Kind):
     def value(self, tree: Tree, reading: Reading) -> Any:
         if isinstance(tree, Ready) and isinstance(tree.value, self.record):
             return tree.value
-        tree = self.record.lengthen(tree)
+        return self.long(self.record.lengthen(tree), reading)
+
+    def long(self, tree: Tree, reading: Reading) -> Any:
+        """The record of a tree in its long form, or FAILED."""
         if not isinstance(tree, Keys):
             return self.wrong(tree, reading)
         own = reading.record()
@@ -233,7 +236,7 @@ def kind_of(hint: Any) -> Kind:
     if origin in (typing.Union, types.UnionType):
         some = [kind_of(argument) for argument in arguments if argument is not type(None) and not _is_hole(argument)]
         kind = some[0] if len(some) == 1 else OneOf(kinds=tuple(some), auto=next((one.auto for one in some if one.auto is not None), None))
-        return Nullable(kind=kind) if type(None) in arguments else kind
+        return Nullable(kind=kind, open=kind.open, auto=kind.auto) if type(None) in arguments else kind
     if origin is Literal:
         return Words(tuple(str(argument) for argument in arguments))
     if origin is tuple:

@@ -42,6 +42,7 @@ class Integer(Kind):
     least: int | None = None
     most: int | None = None
     scalar: ClassVar[bool] = True
+    arithmetic: ClassVar[bool] = True
 
     @property
     def words(self) -> str:  # type: ignore[override]
@@ -72,6 +73,7 @@ class Number(Kind):
     least: float | None = None
     words: ClassVar[str] = "a number"
     scalar: ClassVar[bool] = True
+    arithmetic: ClassVar[bool] = True
 
     def fits(self, tree: Tree) -> bool:
         return isinstance(tree, Leaf) and tree.plain and bool(NUMBER.fullmatch(tree.text))
@@ -136,6 +138,7 @@ class Size(Kind):
 
     words: ClassVar[str] = "a number of bytes such as 25MiB"
     scalar: ClassVar[bool] = True
+    arithmetic: ClassVar[bool] = True
 
     def value(self, tree: Tree, reading: Reading) -> Any:
         if isinstance(tree, Leaf) and tree.plain and INTEGER.fullmatch(tree.text) and len(tree.text) < 20 and integer(tree.text) >= 0:

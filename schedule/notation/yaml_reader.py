@@ -105,9 +105,7 @@ class _Builder:
             case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
                 self.plainly(event, place)
                 if len(self.stack) >= MAX_DEPTH:
-                    raise PlanError(
-                        place.problem("P005", "lists and mappings are nested too deeply here", f"a plan may nest {MAX_DEPTH} deep")
-                    )
+                    raise PlanError(_too_deep(place))
                 top = self.stack[-1] if self.stack else None
                 if top and top.mapping and top.key is None:
                     raise PlanError(
@@ -153,6 +151,10 @@ class _Builder:
             top.key = None
 
 
+def _too_deep(place: Place) -> Problem:
+    return place.problem("P005", "lists and mappings are nested too deeply here", f"a plan may nest {MAX_DEPTH} deep")
+
+
 def _alias(place: Place, text: str) -> Problem:
     pattern = text.strip("*/ ")
     remedy = f'a selector matches at any depth by itself: write  {pattern}   (or quote it: "{text}")'
@@ -171,6 +173,8 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
         line = lines[context.line] if context.line < len(lines) else ""
         trap = _TRAP.match(line, context.column)
         return _alias(Place(file, context.line + 1, context.column + 1), trap.group(0) if trap else "*")
+    if "nesting depth" in (error.problem or ""):
+        return _too_deep(Place(file, mark.line + 1, mark.column + 1))
     why = f"{error.context}, {error.problem}" if error.context and error.problem else str(error.problem or error.context)
     tries: tuple[str, ...] = ()
     if mark.line < len(lines) and "\t" in lines[mark.line][: mark.column + 1]:

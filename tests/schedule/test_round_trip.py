@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from fluorite.schedule import DIRECTIVES, Directive, ExecutionPlan
-from strategies import directives, plans
+from fluorite.schedule import DIRECTIVES, ExecutionPlan
+from random_plans import directive_of, plan_of
 
-EASY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
+seeds = st.integers(0, 1 << 48)
 
 
-@EASY
-@given(plans)
-def test_a_plan_survives_yaml(plan: ExecutionPlan) -> None:
+@settings(max_examples=300, deadline=None)
+@given(seeds)
+def test_a_plan_survives_yaml(seed: int) -> None:
+    plan = plan_of(seed)
     text = plan.to_yaml()
     again = ExecutionPlan.from_yaml(text)
-    assert again == plan
+    assert again == plan, text
     assert again.to_yaml() == text
     assert hash(again) == hash(plan)
+    assert isinstance(yaml.compose(text, Loader=yaml.SafeLoader), yaml.MappingNode)
 
 
-@EASY
-@given(directives)
-def test_a_directive_survives_yaml(directive: Directive) -> None:
-    plan = ExecutionPlan(schedule={"stage": [directive]})
-    assert ExecutionPlan.from_yaml(plan.to_yaml()) == plan
+@pytest.mark.parametrize("key", DIRECTIVES)
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds)
+def test_a_directive_survives_yaml(key: str, seed: int) -> None:
+    plan = ExecutionPlan(schedule={"stage": [directive_of(key, seed)]})
+    assert ExecutionPlan.from_yaml(plan.to_yaml()) == plan, plan.to_yaml()
 
 
-@settings(EASY, max_examples=40)
-@given(plans)
-def test_what_is_written_is_plain_yaml(plan: ExecutionPlan) -> None:
-    assert isinstance(yaml.compose(plan.to_yaml(), Loader=yaml.SafeLoader), yaml.MappingNode)
-
-
-def test_every_directive_is_drawn() -> None:
-    assert {"split", "tile", "store_at", "gpu_lanes"} <= set(DIRECTIVES)
+def test_random_plans_cover_every_section_and_directive() -> None:
+    texts = "".join(plan_of(seed).to_yaml() for seed in range(300))
+    assert [key for key in DIRECTIVES if key not in texts] == []
+    assert [name for name in ("roles:", "variants:", "tune:", "choose:", "pow2:", "divides:", "$tx", "note:", "where:") if name not in texts] == []

@@ -1,0 +1,97 @@
+"""Which stages share a kernel: what compute_at ties together, what the plan lists, and the order in which kernels can run."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fluorite.algo.errors import PlanError, Problem
+from fluorite.algo.graph import Graph
+
+from .directives import ComputeAt
+from .notation.places import NOWHERE, Place
+from .plan import ExecutionPlan
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Computed at loop `loop` of stage `owner`."""
+
+    owner: int
+    loop: str
+    directive: ComputeAt | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """The stages of one kernel in producer order, those of them that others need, and where members are computed."""
+
+    stages: tuple[int, ...]
+    outputs: frozenset[int]
+    placements: Mapping[int, Placement]
+
+
+def group_stages(g: Graph, placements: Mapping[int, Placement], together: Sequence[Sequence[int]], apart: Sequence[tuple[int, int]], plan: ExecutionPlan) -> tuple[Group, ...]:
+    """Kernels in an order in which each finds its inputs. Raises PlanError for a group that encloses a stage outside it, or breaks `never`."""
+    home = {s.id: s.id for s in g.stages}
+
+    def root(i: int) -> int:
+        while home[i] != i:
+            i = home[i]
+        return i
+
+    for i, p in placements.items():
+        home[root(i)] = root(p.owner)
+    for group in together:
+        members = [i for i in group if i in home]
+        for i in members[1:]:
+            home[root(i)] = root(members[0])
+    members_of: dict[int, list[int]] = {}
+    for s in g.stages:
+        members_of.setdefault(root(s.id), []).append(s.id)
+    problems = _contradictions(g, root, placements, apart, plan)
+    if problems:
+        raise PlanError(problems)
+    order = _ordered(g, root, members_of, placements)
+    groups = []
+    for r in order:
+        inside = set(members_of[r])
+        outputs = frozenset(i for i in inside if i in g.outputs or any(c.id not in inside for c in g.consumers[i]))
+        groups.append(Group(tuple(members_of[r]), outputs, {i: p for i, p in placements.items() if i in inside}))
+    return tuple(groups)
+
+
+def _contradictions(g: Graph, root: object, placements: Mapping[int, Placement], apart: Sequence[tuple[int, int]], plan: ExecutionPlan) -> list[Problem]:
+    out = []
+    for a, b in apart:
+        if a in g.by_id and b in g.by_id and root(a) == root(b):  # type: ignore[operator]
+            why = "compute_at and the groups of fusion tie them together"
+            out.append(plan.fusion.place_of("never").problem("P230", f"{g.path_of(a)} and {g.path_of(b)} share a kernel although fusion: never forbids it", why, ("drop one of the two",)))
+    return out
+
+
+def _ordered(g: Graph, root: object, members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]) -> list[int]:
+    """Groups in dependence order. A cycle means that a group encloses something outside it."""
+    needs: dict[int, set[int]] = {r: set() for r in members_of}
+    for s in g.stages:
+        for source in s.sources:
+            if g.stage(source) is not None and root(source) != root(s.id):  # type: ignore[operator]
+                needs[root(s.id)].add(root(source))  # type: ignore[operator]
+    order: list[int] = []
+    left = dict(needs)
+    while left:
+        ready = [r for r, need in left.items() if not need & left.keys()]
+        if not ready:
+            raise PlanError([_enclosed(g, left, members_of, placements)])
+        for r in ready:
+            order.append(r)
+            del left[r]
+    return order
+
+
+def _enclosed(g: Graph, left: Mapping[int, set[int]], members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]) -> Problem:
+    r = next((r for r in left if len(members_of[r]) > 1), next(iter(left)))
+    names = ", ".join(g[i].name for i in members_of[r])
+    others = [g[i].name for q in left if q != r for i in members_of[q]]
+    place: Place = next((p.directive.at() for i, p in placements.items() if i in set(members_of[r]) and p.directive is not None), NOWHERE)
+    return place.problem("P231", f"the kernel of {names} would need {', '.join(others)} before it is done and after it has begun",
+                         "a kernel must be able to run in one piece", (f"compute {others[0] if others else 'the stage between'} in it as well", "compute_root"))

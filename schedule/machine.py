@@ -1,0 +1,28 @@
+"""What the default scheduler and legality need to know of a target: vector width, cores, caches. Facts only; no code generator."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`kind` llvm, cuda or opencl; `vector_bytes` of the widest vector, `registers` of that width, `cores`, cache sizes in bytes."""
+
+    kind: str = "llvm"
+    vector_bytes: int = 64
+    registers: int = 32
+    cores: int = 2
+    l1: int = 32 << 10
+    l2: int = 1 << 20
+    threads_per_block: int = 1024
+    shared_bytes: int = 48 << 10
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.kind != "llvm"
+
+    def lanes(self, dtype: str) -> int:
+        """Elements of the widest vector."""
+        return max(1, self.vector_bytes // max(1, np.dtype(dtype).itemsize))

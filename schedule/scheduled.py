@@ -1,0 +1,237 @@
+"""A graph with a plan applied: rewrites done, stages grouped into kernels, directives and placements decided, problems collected."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fluorite.algo.errors import PlanError, Problem
+from fluorite.algo.graph import Graph, Stage
+
+from .directives import Cache, ComputeAt, ComputeInline, Directive, Pack, Rfactor, StageIn
+from .grouping import Group, Placement, group_stages
+from .machine import Machine
+from .matching import Match, assign
+from .notation.holes import AUTO
+from .plan import ExecutionPlan
+from .rewrites import inline, rewrite_stage
+from .selectors import bind, bound, select
+
+REWRITES = (Cache, Rfactor, StageIn, Pack)
+Default = Callable[[Graph, "Undecided"], Mapping[str, tuple[Directive, ...]]]
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """What the plan leaves to the default scheduler: `stages` (ids) without directives, groups that must share a kernel, pairs that must not."""
+
+    stages: frozenset[int]
+    together: tuple[tuple[int, ...], ...]
+    apart: tuple[tuple[int, int], ...]
+    machine: Machine
+    fuse: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduled:
+    """graph: after rewrites and inlining. `directives` by stage id; `decided_by` says "plan" or "default" per stage path, inlined ones too."""
+
+    source: Graph
+    graph: Graph
+    plan: ExecutionPlan
+    machine: Machine
+    groups: tuple[Group, ...]
+    directives: Mapping[int, tuple[Directive, ...]]
+    chosen: Mapping[str, tuple[Directive, ...]]
+    decided_by: Mapping[str, str]
+    problems: tuple[Problem, ...]
+
+    def check(self) -> list[Problem]:
+        """Every problem of the plan against this graph that is known so far; loops are checked by lowering."""
+        return list(self.problems)
+
+    def complete_plan(self) -> ExecutionPlan:
+        """The plan with every decision of the default scheduler written out."""
+        schedule = {"/" + path: ds for path, ds in self.chosen.items() if ds}
+        groups = tuple(tuple("/" + self.graph.path_of(i) for i in g.stages) for g in self.groups if len(g.stages) > 1)
+        return self.plan.replace(schedule=schedule, fusion=replace(self.plan.fusion, groups=groups, rest="none"))
+
+    def text(self) -> str:
+        return self.complete_plan().to_yaml()
+
+
+class _Work:
+    """The state of one application: a graph that rewrites replace, and what has been decided about it."""
+
+    def __init__(self, graph: Graph, plan: ExecutionPlan) -> None:
+        self.graph, self.plan = graph, plan
+        self.problems: list[Problem] = []
+        self.chosen: dict[str, tuple[Directive, ...]] = {}
+        self.decided_by: dict[str, str] = {}
+        self.key_of: dict[str, str] = {}
+        self.rewritten: set[tuple[str, int]] = set()
+
+    # ------------------------------------------------------------ rewrites
+    def rewrite_from_plan(self) -> None:
+        """Rewrites of the plan, until none is left: they make stages that other entries name."""
+        while True:
+            matches = self._matches(missing_ok=True)
+            pending = next(((m, n, d) for m in matches.values() if m.entry.do != AUTO for n, d in _in_order(m.entry.do) if (m.stage.path, n) not in self.rewritten), None)
+            if pending is None:
+                return
+            match, n, d = pending
+            self.rewritten.add((match.stage.path, n))
+            self._rewrite(match.stage, d)
+
+    def _rewrite(self, s: Stage, d: Directive) -> None:
+        try:
+            self.graph, _ = rewrite_stage(self.graph, s, d)
+        except PlanError as error:
+            self.problems += error.problems
+
+    def _matches(self, missing_ok: bool) -> dict[str, Match[Stage]]:
+        try:
+            return assign(self.plan.entries(), self.graph.stages, self.graph.name, missing_ok=missing_ok)
+        except PlanError as error:
+            if not missing_ok:
+                self.problems += [p for p in error.problems if p not in self.problems]
+                return self._valid_matches()
+            return self._valid_matches()
+
+    def _valid_matches(self) -> dict[str, Match[Stage]]:
+        """Entry by entry, so that one wrong selector does not hide what the others say."""
+        found: dict[str, Match[Stage]] = {}
+        for entry in self.plan.entries():
+            try:
+                found |= assign([entry], self.graph.stages, self.graph.name, missing_ok=True)
+            except PlanError:
+                continue
+        return found
+
+    # ------------------------------------------------------------ decisions
+    def take_plan(self) -> None:
+        for path, match in self._matches(missing_ok=False).items():
+            if match.entry.do != AUTO:
+                self.chosen[path] = tuple(match.entry.do)
+                self.decided_by[path] = "plan"
+                self.key_of[path] = match.selector
+
+    def take_default(self, default: Default, machine: Machine) -> None:
+        undecided = Undecided(frozenset(s.id for s in self.graph.stages if s.path not in self.chosen), self.together(), self.apart(), machine, self.plan.fusion.rest == "auto")
+        made = default(self.graph, undecided)
+        remaining = {path: list(_in_order(ds)) for path, ds in made.items()}
+        progress = True
+        while progress:
+            progress = False
+            for path, todo in remaining.items():
+                stage = next((s for s in self.graph.stages if s.path == path), None)
+                while todo and stage is not None:
+                    self._rewrite(stage, todo.pop(0)[1])
+                    stage = next(s for s in self.graph.stages if s.path == path)
+                    progress = True
+        for path, ds in made.items():
+            self.chosen[path], self.decided_by[path] = ds, "default"
+
+    def inline(self) -> None:
+        for s in self.graph.stages:
+            d = next((d for d in self.chosen.get(s.path, ()) if isinstance(d, ComputeInline)), None)
+            if d is not None:
+                current = self.graph.stage(s.id)
+                assert current is not None
+                try:
+                    self.graph = inline(self.graph, current, d)
+                except PlanError as error:
+                    self.problems += error.problems
+
+    # ------------------------------------------------------------ grouping
+    def together(self) -> tuple[tuple[int, ...], ...]:
+        out = []
+        for n, group in enumerate(self.plan.fusion.groups):
+            try:
+                out += [tuple(s.id for s in g) for g in bind(group, self.graph.stages, self.plan.fusion.place_of("groups", n), self.graph.name)]
+            except PlanError as error:
+                self.problems += [p for p in error.problems if p not in self.problems]
+        return tuple(out)
+
+    def apart(self) -> tuple[tuple[int, int], ...]:
+        out = []
+        for n, pair in enumerate(self.plan.fusion.never):
+            try:
+                for g in bind(pair, self.graph.stages, self.plan.fusion.place_of("never", n), self.graph.name):
+                    out += [(a.id, b.id) for k, a in enumerate(g) for b in g[k + 1:]]
+            except PlanError as error:
+                self.problems += [p for p in error.problems if p not in self.problems]
+        return tuple(out)
+
+    def placements(self) -> dict[int, Placement]:
+        out: dict[int, Placement] = {}
+        for s in self.graph.stages:
+            places = [d for d in self.chosen.get(s.path, ()) if isinstance(d, ComputeAt)]
+            if not places:
+                continue
+            d = places[-1]
+            try:
+                owner = self._owner(s, d)
+            except PlanError as error:
+                self.problems += error.problems
+                continue
+            out[s.id] = Placement(owner.id, d.axis, d)
+        return out
+
+    def _owner(self, s: Stage, d: ComputeAt) -> Stage:
+        key = self.key_of.get(s.path)
+        text = bound(d.stage, key, s, d.at("stage")) if key else d.stage
+        peers = [t for t in self.graph.stages if t.method == s.method]
+        found = select(text, peers, d.at("stage"), self.graph.name, scopes=False)
+        owner = found[0]
+        if owner.id == s.id:
+            raise PlanError([d.at("stage").problem("P204", f"{s.name} cannot be computed at itself", "compute_at names a reader of the stage", path=s.path, source=s.source)])
+        if not _reaches(self.graph, s.id, owner.id):
+            readers = [t.name for t in self.graph.consumers[s.id]]
+            if _reaches(self.graph, owner.id, s.id):
+                raise PlanError([d.at("stage").problem("P902", f"{s.name} reads {owner.name}: computing a consumer inside its producer's nest is not built yet", "",
+                                                       (f"compute {owner.name} at {s.name} instead",), path=s.path, source=s.source)])
+            raise PlanError([d.at("stage").problem("P204", f"{s.name} cannot be computed at {owner.name}", f"{owner.name} does not need it", tuple(readers[:3]), path=s.path, source=s.source)])
+        return owner
+
+
+def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default) -> Scheduled:
+    """The plan (resolved, holes filled) applied to the graph. Problems are collected, not raised."""
+    work = _Work(graph, plan)
+    work.rewrite_from_plan()
+    work.take_plan()
+    if not work.problems:
+        work.take_default(default, machine)
+    together, apart = work.together(), work.apart()
+    work.inline()
+    placements = work.placements()
+    groups: tuple[Group, ...] = ()
+    if not work.problems:
+        try:
+            groups = group_stages(work.graph, placements, together, apart, plan)
+        except PlanError as error:
+            work.problems += error.problems
+    directives = {s.id: work.chosen.get(s.path, ()) for s in work.graph.stages}
+    return Scheduled(graph, work.graph, plan, machine, groups, directives, work.chosen, work.decided_by, tuple(dict.fromkeys(work.problems)))
+
+
+def _in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:
+    """The rewrites among the directives, in the order in which they compose: cache and rfactor before what reads are redirected by."""
+    rank = {Cache: 0, Rfactor: 1, StageIn: 2, Pack: 3}
+    found = [(n, d) for n, d in enumerate(ds) if isinstance(d, REWRITES)]
+    return sorted(found, key=lambda item: rank[type(item[1])])
+
+
+def _reaches(g: Graph, start: int, goal: int) -> bool:
+    """Whether goal reads start, directly or not."""
+    pending, seen = [start], set()
+    while pending:
+        i = pending.pop()
+        if i == goal:
+            return True
+        if i not in seen:
+            seen.add(i)
+            pending += [c.id for c in g.consumers[i]]
+    return False
+
+
+__all__ = ["Default", "Group", "Placement", "Scheduled", "Undecided", "apply"]
