@@ -190,7 +190,18 @@ def nonnegative(e: Extent, least: Mapping[str, int] | None = None) -> bool:
     """Whether e >= 0 is proved when every symbol is at least `least[name]` (1 by default). False means unknown."""
     if isinstance(e, int):
         return e >= 0
-    return _provable(e, least) or (relaxed := _without_quotients(e)) is not None and _provable(relaxed, least)
+    return _provable(e, least) or (relaxed := _without_quotients(e)) is not None and _provable(relaxed, least) or _by_cases(e, least)
+
+
+def _by_cases(e: Dim, least: Mapping[str, int] | None) -> bool:
+    """The proof with an extremum replaced by each of the two that it may be."""
+    for monomial, c in e.terms:
+        match monomial:
+            case (Extremum(kind, a, b),):
+                rest = e - Dim(((monomial, c),))
+                cases = (nonnegative(rest + c * x, least) for x in (a, b))
+                return any(cases) if (kind == "max") == (c > 0) else all(cases)
+    return False
 
 
 def _provable(e: Extent, least: Mapping[str, int] | None) -> bool:

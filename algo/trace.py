@@ -324,7 +324,7 @@ def constant(value: Any) -> Tensor:
         dtype = canonical(array.dtype)
         builder.kept.append(value)
         n = sum(x.kind == "constant" for x in builder.leaves.values())
-        builder.bound[id(value)] = builder.leaf("constant", f"constant/{n}", array.shape, dtype, (None,) * array.ndim, np.ascontiguousarray(array))
+        builder.bound[id(value)] = builder.leaf("constant", f"constant/{n}", array.shape, dtype, (None,) * array.ndim, np.array(array, order="C"))
     return builder.bound[id(value)]
 
 

@@ -40,7 +40,8 @@ class _Emitter:
 
     def declare(self, b: Buffer) -> Any:
         shape = [self.extent(n) for n in b.shape]
-        return tirx.decl_buffer(shape, b.dtype, _identifier(b.name), scope=SCOPE[b.memory], data_alignment=64)
+        alignment = np.dtype(b.dtype).itemsize if b.memory == "global" else 64      # callers' arrays are rarely aligned further
+        return tirx.decl_buffer(shape, b.dtype, _identifier(b.name), scope=SCOPE[b.memory], data_alignment=alignment)
 
     # ------------------------------------------------------------ statements
     def statement(self, s: Statement) -> Any:

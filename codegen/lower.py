@@ -25,6 +25,7 @@ from .reductions import accumulate, accumulators, initial
 from .statements import Allocate, Buffer, For, If, Kernel, Statement, Store, sequence
 
 TRUE = Const(True, "bool", False)
+SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class _Lowering:
                 self.problems.append(place.problem("P204", f"{s.name} cannot be computed at {owner.name}'s \"{at.loop}\"", f"{why}; legal: {', '.join(legal)}", (), path=s.path, source=s.source))
 
     def _directives(self, s: Stage) -> tuple[Directive, ...]:
-        return tuple(d for d in self.plan.directives.get(s.id, ()) if isinstance(d, Split | Tile | Reorder | Fuse | Parallel | Vectorize | Unroll | GpuBlocks | GpuThreads))
+        return tuple(d for d in self.plan.directives.get(s.id, ()) if isinstance(d, SHAPING))
 
     def _memory(self, s: Stage) -> str:
         chosen = next((d.memory for d in self.plan.directives.get(s.id, ()) if isinstance(d, StoreIn)), None)

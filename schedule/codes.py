@@ -72,10 +72,21 @@ CODES: dict[str, str] = {
     "P212": "Parallel loops do not nest. Fuse the two, or make one of them serial.",
     "P213": "The memory is too small for what the stage keeps there at a time, or the size is not known when the kernel is built.",
     "P214": "The reduction keeps one running value, so no loop over other positions may lie inside its loop.",
+    "P220": "A rewrite makes a stage under a path that exists already. Give it another name with into:.",
+    "P221": "order: and sizes: of pack and cache speak of the axes of the tensor or stage; order: names each of them once.",
+    "P222": "rfactor takes a reduction loop of a sum, product, minimum or the like, and a factor.",
+    "P223": "pack and stage_in name an operand, and the stage reads none of that name, or several.",
+    "P224": "Only what is known at build, parameters and constants, can be packed at build. Write when: call for anything else.",
+    "P225": "A reduction, or a result of the program, cannot be written into the places that read it. compute_at keeps it near them.",
+    "P230": (
+        "Two stages share a kernel, by a fusion group or because compute_at, compute_inline, cache or pack put them there, and "
+        "fusion: never forbids it."
+    ),
+    "P231": "A kernel would need a stage outside it that itself needs the kernel. Add that stage to the group, or cut the group there.",
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."
     ),
     "P901": "The section is part of the language, so it is read and written, but this version does not build it yet.",
-    "P902": "The directive is part of the language, so it is read and written, but this version does not build it yet.",
+    "P902": "The directive, or this use of it, is part of the language, so it is read and written, but this version does not build it yet.",
 }

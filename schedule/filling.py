@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from fluorite.algo.errors import PlanError
+from fluorite.algo.errors import PlanError, Problem
 
 from .directives import Directive
 from .directives.base import BySizes
@@ -22,6 +22,7 @@ from .notation.yaml_writer import flow
 from .plan import ExecutionPlan
 
 P = TypeVar("P", bound=ExecutionPlan)
+R = TypeVar("R", bound=Record)
 Extents = Callable[[str | None, str], int | None]
 _SKIPPED = ("holes", "tune", "provenance")
 _ROUNDS = 64
@@ -100,15 +101,20 @@ def fill(plan: P, assignment: Mapping[str, Any], extents: Extents | None = None)
     if unknown:
         raise PlanError(plan.place.problem("P016", f"the plan has no hole {name}", "", nearest(name, walk.found)) for name in unknown)
     names = _named(plan, assignment, walk.found)
-    changes: dict[str, Any] = {"holes": Table()} if plan.holes else {}
+    problems: list[Problem] = []
     for name, kind in kinds(type(plan)).items():
         value = getattr(plan, name)
         if name in _SKIPPED or value is None:
             continue
-        filled = _Filling(walk, assignment, names).value(value, kind, (name,), plan.place_of(name))
-        if filled is not value:
-            changes[name] = filled
-    return plan.replace(**changes) if changes else plan
+        try:
+            filled = _Filling(walk, assignment, names).value(value, kind, (name,), plan.place_of(name))
+            if filled is not value:
+                plan = _replaced(plan, {name: filled}, plan.place_of(name))
+        except PlanError as error:
+            problems += error.problems
+    if problems:
+        raise PlanError(problems)
+    return plan.replace(holes=Table()) if plan.holes else plan
 
 
 def satisfies(plan: ExecutionPlan, assignment: Mapping[str, Any], extents: Extents | None = None) -> bool:
@@ -152,6 +158,16 @@ def _value_of(ref: Ref, names: dict[str, Any], place: Place) -> Any:
     except ConstraintError as error:
         tries = tuple(f"${name}" for one in ref.names if one not in names for name in nearest(one, names))
         raise PlanError((ref.place if ref.place.line else place).problem("P014", f"{ref.text} has no value", str(error), tries)) from None
+
+
+def _replaced(record: R, changes: dict[str, Any], place: Place) -> R:
+    """The record with some fields filled; what a named hole may not be there is refused at `place`."""
+    try:
+        return record.replace(**changes)
+    except PlanError as error:
+        nowhere = [one.line is None for one in error.problems]
+        facts = {"file": place.file, "line": place.line or None, "column": place.column or None}
+        raise PlanError(replace(one, **facts) if lost else one for one, lost in zip(error.problems, nowhere, strict=True)) from None  # type: ignore[arg-type]
 
 
 def _inner(kind: Kind, step: Step) -> Kind:
@@ -262,7 +278,7 @@ class _Filling:
             return value
         match value:
             case Record():
-                return value.replace(**{str(name): inner for name, inner in changes.items()})
+                return _replaced(value, {str(name): inner for name, inner in changes.items()}, value.place if value.place.line else place)
             case tuple():
                 return tuple(changes.get(i, inner) for i, inner in enumerate(value))
             case _:

@@ -165,7 +165,7 @@ def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
     extents: list[Extent] = [ceildiv(size[n], d.sizes[n]) if n in d.sizes else size[n] for n in d.order]
     axes = (*outer, *(inner[n] for n in d.sizes))
     path = _free_path(g, s, "/".join([*s.path.split("/")[:-1], d.into]), d.at("into"))
-    packed = Stage(_fresh_id(g), path, s.method, axes, (*extents, *d.sizes.values()), t.dtype, value, None, op="pack", origin="derived", source=s.source)
+    packed = Stage(_fresh_id(g), path, s.method, axes, (*extents, *d.sizes.values()), t.dtype, value, None, op="pack at call" if d.when == "call" else "pack", origin="derived", source=s.source)
 
     def read(e: Expr) -> Expr | None:
         if not (isinstance(e, Read) and e.source == t.id):

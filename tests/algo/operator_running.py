@@ -20,7 +20,8 @@ def declared(array: np.ndarray, symbolic: bool = False) -> fl.Spec:
 
 def graph_of(fn: Callable[..., Any], *arrays: Any, symbolic: bool = False) -> fl.Graph:
     given = [np.asarray(a) for a in arrays]
-    specs = {n: declared(a, symbolic) for n, a in zip(inspect.signature(fn).parameters, given, strict=True)}
+    operands = [n for n, p in inspect.signature(fn).parameters.items() if p.default is inspect.Parameter.empty]
+    specs = {n: declared(a, symbolic) for n, a in zip(operands, given, strict=True)}
     return fl.trace(fn, inputs=specs)
 
 

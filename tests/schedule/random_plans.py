@@ -25,8 +25,9 @@ SAFE: dict[type[Record], Record] = {
 class Maker:
     """Draws values of kinds."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, numbers_only: bool = False) -> None:
         self.random = Random(seed)
+        self.numbers_only = numbers_only
 
     def chance(self, odds: float) -> bool:
         return self.random.random() < odds
@@ -49,7 +50,8 @@ class Maker:
         return self.plain(kind, depth)
 
     def hole(self, kind: Kind, depth: int) -> Any:
-        some: list[Any] = [self.random.choice(REFS if kind.arithmetic else REFS[:2]), Choose(*(self.value(kind, depth - 2) for _ in range(1 + self.count())), note=self.note())]
+        some: list[Any] = [] if self.numbers_only and not kind.arithmetic else [self.random.choice(REFS if kind.arithmetic else REFS[:2])]
+        some += [Choose(*(self.value(kind, depth - 2) for _ in range(1 + self.count())), note=self.note())]
         if kind.scalar:
             some += [Range(1, self.random.randint(1, 9), self.random.randint(1, 3)), Pow2(2, 64), Divides(self.text())]
         if kind.auto is not None:
@@ -125,9 +127,9 @@ def blank(record: type[Record], given: dict[str, Any]) -> Any:
     return made
 
 
-def plan_of(seed: int) -> ExecutionPlan:
-    """The random plan of a seed."""
-    made = Maker(seed).record(ExecutionPlan, depth=7, odds=0.4)
+def plan_of(seed: int, numbers_only: bool = False) -> ExecutionPlan:
+    """The random plan of a seed; `numbers_only` uses named holes for numbers alone."""
+    made = Maker(seed, numbers_only).record(ExecutionPlan, depth=7, odds=0.4)
     assert isinstance(made, ExecutionPlan)
     return made
 

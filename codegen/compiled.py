@@ -1,0 +1,153 @@
+"""From lowered kernels to a compiled library and a manifest: what an artefact holds and what a model in this process runs."""
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fluorite.algo.errors import BuildError, Problem
+from fluorite.algo.extent import symbols_of, to_json
+from fluorite.algo.graph import Graph, Leaf, Method
+from fluorite.schedule.plan import ExecutionPlan
+from fluorite.schedule.sections import AtMost, Between, Buckets
+
+from .cache import cached_file, key_of
+from .lowered import Lowered, structure_hash
+from .statements import Kernel
+from .target import CodeTarget
+
+VERSION = "0.1.0"
+TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
+FORMAT = "4"
+"""Changes whenever the same statements compile to other code: part of the cache's keys."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """variants of one model (the generic one last), linked into one library."""
+
+    graph: Graph
+    plan: ExecutionPlan
+    variants: tuple[Lowered, ...]
+    library: Path
+    target: CodeTarget
+    notes: tuple[str, ...] = ()
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        return manifest(self, name)
+
+
+def compile_kernels(variants: Sequence[Lowered], target: CodeTarget, use_cache: bool = True) -> Path:
+    """The shared library of all kernels. TVM is imported only if the cache does not have it."""
+    kernels = [k for v in variants for k in v.kernels]
+    texts = [f"{k.text()}\n{k.symbols}" for k in kernels]
+    key = key_of(FORMAT, TVM, TVM_FFI, repr(target.config), *texts)
+    return cached_file(key, ".so", lambda path: _link(kernels, target, path), use_cache)
+
+
+def _link(kernels: Sequence[Kernel], target: CodeTarget, path: Path) -> None:
+    from .emit import emit
+    from .tvm_adapter import compile_functions
+
+    if shutil.which("cc") is None and shutil.which("gcc") is None and shutil.which("clang") is None:
+        raise BuildError([Problem("B011", "build", asked="no C compiler is there to link the kernels", why="cc, gcc and clang are not on PATH", try_=("install one",))])
+    library = compile_functions({k.name: emit(k) for k in kernels}, target.dict())
+    library.export_library(str(path))
+
+
+def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
+    """The artefact's manifest (without `files`)."""
+    g = compiled.graph
+    parameters = [t for t in g.leaves if t.kind in ("parameter", "constant")]
+    return {
+        "format": 1, "fluorite": VERSION, "name": name, "toolchain": {"tvm": TVM, "tvm_ffi": TVM_FFI},
+        "target": compiled.target.manifest(), "threads": compiled.plan.runtime.threads, "program": {"name": g.name, "structure": structure_hash(g)},
+        "numerics": {"class": max((v.numerics for v in compiled.variants), key=("exact", "reassociates", "precision", "relaxed").index)},
+        "plan": compiled.plan.to_yaml(), "notes": list(compiled.notes),
+        "parameters": [{"name": t.path, "dtype": t.dtype, "shape": list(t.shape)} for t in parameters],
+        "methods": {m.name: _method(compiled, m) for m in g.methods},
+    }
+
+
+def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
+    g = compiled.graph
+    variants = [_code(v, m, compiled.plan) for v in compiled.variants]
+    numbers = {i: n for n, i in enumerate(m.inputs)}
+    return {
+        "doc": m.doc,
+        "inputs": [{"name": g[i].name, "dtype": g[i].dtype, "shape": [to_json(e) for e in g[i].shape], "buffer": numbers[i]} for i in m.inputs],
+        "symbols": {s: _range(compiled.plan, m.name, s) for s in g.symbols(m.name)},
+        "variants": [code for code, _ in variants],
+        "result": _tree(m.result, variants[0][1]),
+    }
+
+
+def _range(plan: ExecutionPlan, method: str, name: str) -> dict[str, Any]:
+    given = plan.extents.get(f"{method}/{name}", plan.extents.get(name))
+    match given:
+        case Between():
+            return {"min": given.between[0], "max": given.between[1], "multiple": given.multiple}
+        case AtMost():
+            return {"min": 0, "max": given.max, "multiple": 1}
+        case Buckets() | None:
+            return {"min": 1, "max": None, "multiple": 1}
+    return {"min": given, "max": given, "multiple": 1}
+
+
+def _code(v: Lowered, m: Method, plan: ExecutionPlan) -> tuple[dict[str, Any], dict[int, int]]:
+    """Buffers and steps of one method in one variant, and the buffer number of each tensor. Numbers 0.. are the inputs; results follow."""
+    g = v.graph
+    mine = g.method(m.name)
+    numbers: dict[int, int] = {}
+    buffers: list[dict[str, Any]] = []
+
+    def buffer(i: int, kind: str) -> None:
+        if i in numbers:
+            return
+        t = g[i]
+        numbers[i] = len(buffers)
+        entry: dict[str, Any] = {"kind": kind, "name": t.path, "dtype": t.dtype, "shape": [to_json(e) for e in t.shape]}
+        if kind in ("input", "output"):
+            entry["alignment"] = int(np.dtype(t.dtype).itemsize)
+        buffers.append(entry)
+
+    for i in mine.inputs:
+        buffer(i, "input")
+    for i in mine.outputs:
+        found = g[i]
+        buffer(i, ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "output")
+    steps: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for k, method in zip(v.kernels, v.methods, strict=True):
+        if method != m.name:
+            continue
+        at_setup = k.name in v.setup and not any(b.id in set(mine.outputs) for b in k.outputs)
+        for b in k.arguments:
+            found = g[b.id]
+            buffer(b.id, ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "constant" if at_setup else "temporary")
+        steps[at_setup].append({"kernel": k.name, "arguments": [numbers[b.id] for b in k.arguments], "symbols": [_symbol(v, s) for s in k.symbols]})
+    return {"when": {k: n for k, n in v.when.items() if k in compiled_symbols(m, v)}, "buffers": buffers, "setup": steps[True], "steps": steps[False]}, numbers
+
+
+def compiled_symbols(m: Method, v: Lowered) -> set[str]:
+    """Symbols of the method before specialisation."""
+    source = v.scheduled.source
+    return {*v.when} | {s for i in source.method(m.name).inputs for e in source[i].shape for s in symbols_of(e)}
+
+
+def _symbol(v: Lowered, name: str) -> Any:
+    return v.when.get(name, name)
+
+
+def _tree(result: Any, numbers: Mapping[int, int]) -> dict[str, Any]:
+    match result:
+        case dict():
+            return {"dict": [[str(k), _tree(x, numbers)] for k, x in result.items()]}
+        case list():
+            return {"list": [_tree(x, numbers) for x in result]}
+        case tuple():
+            return {"tuple": [_tree(x, numbers) for x in result]}
+    return {"buffer": numbers[result]}

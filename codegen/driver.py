@@ -1,0 +1,172 @@
+"""The verbs of the Python API: from a model and a plan to each level of compilation and to a model that runs."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fluorite.algo.errors import BuildError, PlanError, Problem
+from fluorite.algo.graph import Graph
+from fluorite.algo.parameters import initial_parameters
+from fluorite.algo.program import trace
+from fluorite.algo.specialise import specialise
+from fluorite.schedule import ExecutionPlan, fill, holes_of
+from fluorite.schedule.checks import problems_of
+from fluorite.schedule.scheduled import Scheduled
+from fluorite.schedule.scheduled import apply as apply_plan
+from fluorite.schedule.sections import Buckets
+
+from . import artifact
+from .compiled import Compiled, compile_kernels
+from .lowered import Lowered, lower_all
+from .runtime import assemble
+from .runtime.model import Model
+from .target import CodeTarget, resolve_target
+
+Plan = ExecutionPlan | str | Path | None
+
+
+def as_plan(plan: Plan) -> ExecutionPlan:
+    """An ExecutionPlan from a plan, a file, a preset's name or nothing; parents merged in. Raises PlanError."""
+    loaded = plan if isinstance(plan, ExecutionPlan) else ExecutionPlan() if plan is None else ExecutionPlan.load(plan)
+    return loaded.resolve()
+
+
+def prepared(plan: Plan, graph: Graph) -> tuple[ExecutionPlan, tuple[str, ...]]:
+    """The plan without holes, and notes on the holes that took their defaults. Raises PlanError with everything that is wrong so far."""
+    resolved = as_plan(plan)
+    problems = problems_of(resolved) + _extents_problems(resolved, graph)
+    if problems:
+        raise PlanError(problems)
+    lookup = extent_lookup(graph)
+    opened = holes_of(resolved, lookup)
+    notes = tuple(f"{h.id} is open; its first alternative is used" for h in opened.values() if not h.within)
+    return fill(resolved, {}, lookup), notes
+
+
+def extent_lookup(graph: Graph) -> Any:
+    """What {divides: axis} divides: the extent of an axis of the stage that a selector means, where it is a number."""
+    from fluorite.schedule.selectors import select
+
+    def lookup(selector: str | None, axis: str) -> int | None:
+        if selector is None:
+            return None
+        try:
+            found = select(selector, graph.stages)
+        except PlanError:
+            return None
+        extents = {n for s in found for a, n in s.ranges.items() if a.name == axis}
+        only = extents.pop() if len(extents) == 1 else None
+        return only if isinstance(only, int) else None
+
+    return lookup
+
+
+def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:
+    out = []
+    known = {*graph.symbols(), *(f"{m.name}/{s}" for m in graph.methods for s in graph.symbols(m.name))}
+    for name in plan.extents:
+        if name not in known:
+            out.append(plan.place_of("extents", name).problem("P111", f"extents: {graph.name} has no symbolic extent {name}", f"it has {', '.join(sorted(known)) or 'none'}"))
+    return out
+
+
+def buckets_of(plan: ExecutionPlan, graph: Graph) -> tuple[list[dict[str, int]], bool]:
+    """The specialisations that the plan asks for, most specific first, and whether the generic code is built too."""
+    choices: list[list[tuple[str, int | None]]] = []
+    fallback = True
+    for name, value in plan.extents.items():
+        symbol = name.rsplit("/", 1)[-1]
+        if isinstance(value, int):
+            choices.append([(symbol, value)])
+            fallback = False
+        elif isinstance(value, Buckets):
+            choices.append([*((symbol, n) for n in value.buckets), *([(symbol, None)] if value.fallback else [])])
+            fallback = fallback and value.fallback
+    combined = [{k: v for k, v in combination if v is not None} for combination in itertools.product(*choices)] if choices else [{}]
+    for variant in plan.variants:
+        exact = {k: v for k, v in variant.when.items() if isinstance(v, int)}
+        if len(exact) == len(variant.when) and exact not in combined:
+            combined.insert(0, exact)
+    return sorted(combined, key=lambda c: -len(c)), fallback
+
+
+def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mapping[str, int] | None = None) -> Scheduled:
+    """A plan without holes applied to the graph, specialised to `when`."""
+    from fluorite.schedule.default import default_schedule
+
+    chosen = plan
+    for variant in plan.variants:
+        if when and all(when.get(k) == v if isinstance(v, int) else when.get(k) is not None and v[0] <= when[k] <= v[1] for k, v in variant.when.items()):
+            chosen = chosen.replace(schedule=(*(e for e in chosen.entries()), *_nearer(variant)), fusion=variant.fusion or chosen.fusion)
+    return apply_plan(chosen, specialise(graph, when or {}), target.machine, default_schedule)
+
+
+def _nearer(variant: Any) -> Iterable[Any]:
+    from fluorite.schedule.plan import entries_of
+
+    return entries_of(variant.schedule, variant)
+
+
+def lower_variants(graph: Graph, plan: ExecutionPlan, target: CodeTarget) -> tuple[Lowered, ...]:
+    found, _ = buckets_of(plan, graph)
+    return tuple(lower_all(schedule(graph, plan, target, when), when, f"_v{n}" if len(found) > 1 else "") for n, when in enumerate(found))
+
+
+def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: bool = False) -> Compiled:
+    """Raises PlanError, BuildError."""
+    chosen, notes = prepared(plan, graph)
+    if strict and notes:
+        raise PlanError([Problem("P017", "plan", chosen.place.file, asked=note, why="--strict refuses open holes", try_=("fluorite tune",)) for note in notes])
+    target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+    if target.machine.is_gpu:
+        raise BuildError([Problem("B020", "build", asked=f"a model for {target.kind}", why="this build runs models on the CPU; GPU kernels are cross-built by fluorite.codegen.gpu", try_=("target: {kind: llvm}",))])
+    variants = lower_variants(graph, chosen, target)
+    return Compiled(graph, chosen, variants, compile_kernels(variants, target, cache), target, notes)
+
+
+def compile(model: Any, plan: Plan = None, *, seed: int = 0, weights: str | Path | None = None, extents: Mapping[str, int] | None = None,
+            inputs: Mapping[str, Any] | None = None, method: str | None = None, cache: bool = True) -> Model:
+    """The compiled model of a function or a Program under a plan (a value, a file, `fluorite:cpu`, or none).
+
+    `weights` is a safetensors file; without it parameters start from their initialisers and `seed`. `extents` fixes symbolic extents;
+    `inputs` declares those of an unannotated function. Raises AlgorithmError, PlanError, BuildError.
+    """
+    graph = model if isinstance(model, Graph) else trace(model, method, inputs)
+    chosen = as_plan(plan)
+    if extents:
+        chosen = chosen.replace(extents={**chosen.extents, **extents})
+    compiled = compile_graph(graph, chosen, cache)
+    made = assemble(compiled.manifest(graph.name), compiled.library, parameter_arrays(graph, seed))
+    if weights is not None:
+        made.load(weights)
+    return made
+
+
+def parameter_arrays(graph: Graph, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    """Initial parameters and the algorithm's constants, by path."""
+    constants = {t.path: np.asarray(t.value) for t in graph.leaves if t.kind == "constant"}
+    return {**constants, **initial_parameters(graph, seed)}
+
+
+def build(model: Any, plan: Plan, output: str | Path, *, name: str | None = None, weights: str | Path | None = None, seed: int = 0, extents: Mapping[str, int] | None = None,
+          strict: bool = False, force: bool = False, cache: bool = True, model_file: Path | None = None, inputs: Mapping[str, Any] | None = None) -> Path:
+    """Write the artefact folder `output`, importable by its name. Raises AlgorithmError, PlanError, BuildError."""
+    graph = model if isinstance(model, Graph) else trace(model, None, inputs)
+    chosen = as_plan(plan)
+    if extents:
+        chosen = chosen.replace(extents={**chosen.extents, **extents})
+    compiled = compile_graph(graph, chosen, cache, strict)
+    parameters = parameter_arrays(graph, seed)
+    if weights is not None:
+        loaded = assemble(compiled.manifest(graph.name), compiled.library, parameters)
+        loaded.load(weights)
+        parameters = {k: np.asarray(v) for k, v in loaded.parameters.items()}
+    return artifact.write(compiled.manifest(name or Path(output).name), compiled.library, parameters, output, model_file=model_file, force=force)
+
+
+__all__ = ["Compiled", "Model", "as_plan", "build", "compile", "compile_graph", "lower_variants", "prepared", "replace", "schedule"]
