@@ -10,6 +10,7 @@
 
 Everything here is found when it is first used, so that importing fluorite costs nothing.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "__all__":
-        return sorted(n for n in _names() if n != "compile")  # which would hide the built-in under `import *`
+        return sorted({*_names()} - {*_COMPILER})  # `import *` brings the language: compile would hide the built-in, and loads TVM
     if name.startswith("_"):
         raise AttributeError(f"module 'fluorite' has no attribute {name!r}")
     found: Any

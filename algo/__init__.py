@@ -1,4 +1,5 @@
 """WHAT is computed: the language, its graph, its operators and its meaning."""
+
 from __future__ import annotations
 
 from .dtypes import DTYPES, canonical

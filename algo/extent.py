@@ -194,13 +194,16 @@ def nonnegative(e: Extent, least: Mapping[str, int] | None = None) -> bool:
 
 
 def _by_cases(e: Dim, least: Mapping[str, int] | None) -> bool:
-    """The proof with an extremum replaced by each of the two that it may be."""
+    """The proof with an extremum replaced by each of the two that it may be, or one floor division by the quotient above it."""
     for monomial, c in e.terms:
         match monomial:
             case (Extremum(kind, a, b),):
                 rest = e - Dim(((monomial, c),))
                 cases = (nonnegative(rest + c * x, least) for x in (a, b))
                 return any(cases) if (kind == "max") == (c > 0) else all(cases)
+            case (Quotient(a, int(d)),) if d > 0 and c < 0:
+                if nonnegative((e - Dim(((monomial, c),))) * d + a * c, least):
+                    return True
     return False
 
 

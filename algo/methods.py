@@ -1,4 +1,5 @@
 """What a Tensor can do besides being indexed: operators as Python writes them, and the usual methods."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
 """Layers: modules with parameters, written with the operators. Parameters have named axes, which a plan may speak of."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,8 +26,20 @@ class Linear(Module):
 class Conv2d(Module):
     """fluorite.conv2d with kernels w [out, in / groups, ky, kx] and bias b [out] as parameters."""
 
-    def __init__(self, inputs: int, outputs: int, size: int | tuple[int, int], *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-                 groups: int = 1, bias: bool = True, init: Any = None, dtype: Any = "float32") -> None:
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        size: int | tuple[int, int],
+        *,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        init: Any = None,
+        dtype: Any = "float32",
+    ) -> None:
         ky, kx = (size, size) if isinstance(size, int) else size
         self.w = param(init=init or initial.kaiming_uniform(), dtype=dtype, out=outputs, in_=inputs // groups, ky=ky, kx=kx)
         self.b = param(init=initial.zeros, dtype=dtype, out=outputs) if bias else None

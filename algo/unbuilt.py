@@ -1,4 +1,5 @@
 """Names of the language that are promised and not built yet: they exist, and using one is a sentence."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -58,7 +59,7 @@ class Unbuilt:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)                   # Python looks such names up to find out what an object is
+            raise AttributeError(name)  # Python looks such names up to find out what an object is
         raise self.refusal(f"fl.{self.__name__}.{name}")
 
     def __repr__(self) -> str:

@@ -25,7 +25,9 @@ CODES: dict[str, str] = {
     "P008": (
         "A value is of another type than its field, or outside the bounds of it. Quotes make text of a number: factor: 8, not factor: '8'."
     ),
-    "P009": "Two values contradict each other, or together say something that has no meaning, such as a split by factor and factors at once.",
+    "P009": (
+        "Two values contradict each other, or together say something that has no meaning, such as a split by factor and factors at once."
+    ),
     "P010": "A plan file named on the command line or under extends: cannot be read, or there is no preset of that name.",
     "P011": "A plan extends itself, directly or through its parents, or has more than 64 ancestors.",
     "P012": "null takes away what a parent named in extends: says, but no parent says it. Remove the line, or correct its key.",
@@ -38,10 +40,13 @@ CODES: dict[str, str] = {
         "A condition under tune: where: cannot be understood. It may hold integers, sizes such as 256KiB, named holes, + - * // %, "
         "comparisons, and, or, not, and parentheses."
     ),
-    "P016": "A hole was to be filled with a value that the plan does not allow, or the plan has no such hole. Journals of another plan do this.",
+    "P016": (
+        "A hole was to be filled with a value that the plan does not allow, or the plan has no such hole. Journals of another plan do this."
+    ),
     "P101": (
         "A selector matches nothing in the program. The nearest names are shown. Selectors match at any depth by themselves, but enter "
-        "gradients and updates only if they say grad/ or update/. In the long form, {select: [...], optional: true, do: [...]} may match nothing."
+        "gradients and updates only if they say grad/ or update/. In the long form, {select: [...], optional: true, do: [...]} "
+        "may match nothing."
     ),
     "P102": (
         "A selector without a wildcard matches several stages of one method. Without a wildcard it may match one per method, so that "
@@ -56,7 +61,10 @@ CODES: dict[str, str] = {
         "The selectors of one entry do not match together. Within an entry the k-th wildcard stands for the same text in each of them, and "
         "every binding needs all members."
     ),
-    "P106": "The text is no selector. A part may be a name, hold * or a range <0-5>, or be ** alone; the end may be kind=, role=, op= or dtype=.",
+    "P106": (
+        "The text is no selector. A part may be a name, hold * or a range <0-5>, or be ** alone; the end may be kind=, role=, op= "
+        "or dtype=."
+    ),
     "P110": "The plan was made for another program, or for the program before it changed.",
     "P203": (
         "A directive names a loop that the nest does not have, or no longer has: split, tile and fuse use names up and make new ones. The "
@@ -67,7 +75,10 @@ CODES: dict[str, str] = {
     "P207": "The factors of a split do not multiply to the extent of the loop. Write ~ for one of them: it becomes what is left.",
     "P208": "fuse joins loops that are directly inside one another, in that order, and all of one sort: all reductions, or none.",
     "P209": "A loop is parallel, vectorised, unrolled or bound to the GPU once. Split it to treat its parts differently.",
-    "P210": "A reduction loop cannot be parallel or vectorised as it is, since its iterations add into one place. rfactor makes partial results.",
+    "P210": (
+        "A reduction loop cannot be parallel or vectorised as it is, since its iterations add into one place. rfactor makes "
+        "partial results."
+    ),
     "P211": "The extent of the loop has to be known when the kernel is built, and small enough to be written out.",
     "P212": "Parallel loops do not nest. Fuse the two, or make one of them serial.",
     "P213": "The memory is too small for what the stage keeps there at a time, or the size is not known when the kernel is built.",

@@ -12,7 +12,7 @@ from fluorite.algo.errors import PlanError, Problem
 from .directives import Directive
 from .later_sections import DEVICES, MESH, PLACEMENT, ROLES, Memory, Parallelism, Parameters, Precision
 from .notation.fields import FAILED, Integer, Reading, Text
-from .notation.holes import Hole
+from .notation.holes import AUTO, Hole
 from .notation.places import Place
 from .notation.records import HIDDEN, Record, RecordKind
 from .notation.tables import Table
@@ -124,6 +124,13 @@ class ExecutionPlan(Record):
         assert isinstance(tree, Keys)
         return write_yaml(tree)
 
+    def annotated(self) -> str:
+        """The plan as YAML text in which each line ends with the file and line that it comes from, as far as that is known."""
+        read = {key.text: (key, value) for key, value in self.source.entries} if self.source else {}
+        tree = self.tree()
+        assert isinstance(tree, Keys)
+        return write_yaml(Keys(tuple(read.get(key.text, (key, value)) for key, value in tree.entries)), origins=True)
+
     def tree(self) -> Tree:
         """The plan as plain data, defaults left out, deletions as null."""
         given = self.given()
@@ -158,10 +165,19 @@ class ExecutionPlan(Record):
 
     def with_schedule(self, selector: str, directives: Sequence[Directive] | Hole) -> Self:
         """The plan with the directives (or a hole) of one selector replaced or added. Raises PlanError."""
-        if isinstance(self.schedule, Mapping):
-            return self.replace(schedule={**self.schedule, selector: directives})
-        kept = tuple(entry for entry in self.schedule if entry.select != (selector,))
-        return self.replace(schedule=(*kept, ScheduleEntry(select=(selector,), do=tuple(directives))))
+        if isinstance(self.schedule, Table):
+            kept_marks = self.marks.without_part("schedule", selector)
+            kept_removed = tuple(path for path in self.removed if path != ("schedule", selector))
+            changed = self.schedule.merged({selector: directives})
+            made = self.replace(schedule=changed, marks=kept_marks, removed=kept_removed)
+            return made if self.source is None else made.replace(source=_with_line(self.source, selector, made.schedule))
+        if isinstance(self.schedule, tuple):
+            kept = tuple(entry for entry in self.schedule if entry.select != (selector,))
+            return self.replace(schedule=(*kept, ScheduleEntry(select=(selector,), do=tuple(directives))))
+        if self.schedule == AUTO:
+            return self.replace(schedule={selector: directives})
+        why = "it is a hole, which has to be filled first"
+        raise PlanError(self.place_of("schedule").problem("P008", f"no line can be added to schedule for {selector}", why))
 
     def entries(self) -> tuple[ScheduleEntry, ...]:
         """The schedule as a list, whichever way it is written; each entry knows its place and how near its file is."""
@@ -221,6 +237,18 @@ def assemble_entry(selector: str, steps: tuple[Directive, ...], place: Place) ->
     from .notation.places import Marks
 
     return ScheduleEntry(select=(selector,), do=steps, marks=Marks({(): place}))
+
+
+def _with_line(source: Keys, selector: str, schedule: Any) -> Keys:
+    """What was read, with one line of the schedule replaced by what it is now."""
+    old = source.get("schedule")
+    if not isinstance(old, Keys):
+        return Keys(tuple(entry for entry in source.entries if entry[0].text != "schedule"), source.place)
+    line = (Leaf(selector, plain=False), tree_of(schedule[selector]))
+    known = selector in old.names
+    entries = tuple(line if key.text == selector else (key, value) for key, value in old.entries)
+    changed = Keys(entries if known else (*entries, line), old.place)
+    return Keys(tuple((key, changed if key.text == "schedule" else value) for key, value in source.entries), source.place)
 
 
 def _newer(place: Place, version: int) -> Problem:

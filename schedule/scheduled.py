@@ -29,6 +29,7 @@ class Undecided:
     apart: tuple[tuple[int, int], ...]
     machine: Machine
     fuse: bool
+    reassociate: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,8 @@ class _Work:
                 self.key_of[path] = match.selector
 
     def take_default(self, default: Default, machine: Machine) -> None:
-        undecided = Undecided(frozenset(s.id for s in self.graph.stages if s.path not in self.chosen), self.together(), self.apart(), machine, self.plan.fusion.rest == "auto")
+        undecided = Undecided(frozenset(s.id for s in self.graph.stages if s.path not in self.chosen), self.together(), self.apart(), machine, self.plan.fusion.rest == "auto",
+                              self.plan.numerics.allows("reassociates"))
         made = default(self.graph, undecided)
         remaining = {path: list(_in_order(ds)) for path, ds in made.items()}
         progress = True

@@ -94,7 +94,7 @@ class Between(Record):
     multiple: Annotated[int, Integer(least=1, open=False)] = 1
 
     def complaints(self) -> list[Complaint]:
-        if (len(self.between) != 2 or self.between[0] > self.between[1]):
+        if len(self.between) != 2 or self.between[0] > self.between[1]:
             return [Complaint("between", "between takes two bounds, the lower first", "", ("between: [1, 512]",))]
         return []
 

@@ -20,6 +20,7 @@ from .notation.yaml_reader import nearest
 FACTS = ("kind", "role", "op", "dtype")
 RESERVED = ("grad", "update")
 _MOST_DOUBLE_STARS = 4
+_MOST_IN_A_PART = 3
 _WILD = re.compile(r"\*\*|\*|<[0-9]+-[0-9]+>")
 _PART = re.compile(r"[^\s<>\[\]{}=]*(<[0-9]+-[0-9]+>[^\s<>\[\]{}=]*)*")
 _NOT_RESERVED = rf"(?!(?:{'|'.join(RESERVED)})(?:/|$))"
@@ -140,6 +141,8 @@ def _parsed(text: str) -> Selector | str:
     for part in parts:
         if part != "**" and ("**" in part or not _PART.fullmatch(part)):
             return f"{part!r} is no part of a path: names, *, ** alone and ranges such as layers.<0-5> are"
+    if any(part.count("*") + part.count("<") > _MOST_IN_A_PART for part in parts):
+        return f"one part of it has more than {_MOST_IN_A_PART} wildcards"
     if parts.count("**") > _MOST_DOUBLE_STARS:
         return f"it has more than {_MOST_DOUBLE_STARS} times **"
     return Selector(text, anchored, tuple(parts), tuple(facts))

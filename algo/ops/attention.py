@@ -1,4 +1,5 @@
 """Scaled dot-product attention."""
+
 from __future__ import annotations
 
 import math
@@ -25,10 +26,17 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = None, causal: bool = False,
     """
     query, key, value = (tensor(x, "attention") for x in (q, k, v))
     if min(query.ndim, key.ndim, value.ndim) < 2:
-        raise refuse("A307", f"attention of {shown(query.shape)}, {shown(key.shape)} and {shown(value.shape)}", "each has at least two axes: position and feature")
+        raise refuse(
+            "A307",
+            f"attention of {shown(query.shape)}, {shown(key.shape)} and {shown(value.shape)}",
+            "each has at least two axes: position and feature",
+        )
     if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
-        raise refuse("A301", f"attention of q {shown(query.shape)}, k {shown(key.shape)} and v {shown(value.shape)}",
-                     "q and k have equal features, k and v equal positions")
+        raise refuse(
+            "A301",
+            f"attention of q {shown(query.shape)}, k {shown(key.shape)} and v {shown(value.shape)}",
+            "q and k have equal features, k and v equal positions",
+        )
     scores = contracted(query, swapaxes(key, -1, -2), name="scores")
     d = query.shape[-1]
 
@@ -47,9 +55,13 @@ def _visible(scaled: Tensor, mask: Any, causal: bool) -> Any:
     seen = None if mask is None else tensor(mask, "attention")
     if seen is not None:
         if seen.dtype != "bool":
-            raise refuse("A306", f"attention with a mask of {seen.dtype}", "the mask must be bool: true where a query sees a key", "mask > 0")
+            raise refuse(
+                "A306", f"attention with a mask of {seen.dtype}", "the mask must be bool: true where a query sees a key", "mask > 0"
+            )
         if broadcast("attention scores and mask", [scaled, seen])[0] != scaled.shape:
-            raise refuse("A301", f"attention scores {shown(scaled.shape)} with a mask {shown(seen.shape)}", "the mask must broadcast to the scores")
+            raise refuse(
+                "A301", f"attention scores {shown(scaled.shape)} with a mask {shown(seen.shape)}", "the mask must broadcast to the scores"
+            )
     if seen is None and not causal:
         return None
     later = scaled.shape[-1] - scaled.shape[-2]

@@ -1,4 +1,5 @@
 """Tensors from nothing but numbers, and from NumPy arrays."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -115,5 +116,3 @@ def eye(n: Extent, m: Extent | None = None, *, dtype: Any = "float32") -> Tensor
     """1 on the diagonal of an n by m matrix (square by default), 0 elsewhere; axes i j."""
     to = canonical(dtype)
     return build_stage(["i", "j"], lambda i, j: E.where(i == j, E.cast(1, to), E.cast(0, to)), extents={"i": n, "j": n if m is None else m})
-
-

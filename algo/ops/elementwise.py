@@ -1,5 +1,6 @@
 """Scalar functions. Each is written once, as an expression of its arguments: inside a stage it is that expression, on tensors it is a
 stage of its own name, with broadcasting as in NumPy."""
+
 from __future__ import annotations
 
 import math
@@ -459,7 +460,7 @@ def _cast(x: Any, *, dtype: str) -> Expr:
 def _saturate(x: Any, *, dtype: str) -> Expr:
     e = as_expr(x)
     if dtype in FLOATS or kind(e.dtype) != "int" or dtype == "bool":
-        return E.cast(e, dtype)                          # a float is saturated by the cast itself
+        return E.cast(e, dtype)  # a float is saturated by the cast itself
     here, there = np.iinfo(e.dtype), np.iinfo(dtype)
     if there.min > here.min:
         e = E.binary("max", e, int(there.min))
@@ -533,4 +534,3 @@ def softplus(x: Any) -> Expr:
     """log(1 + exp(x)), without overflow."""
     e = as_expr(x)
     return E.binary("max", e, 0) + E.unary("log1p", E.unary("exp", -E.unary("abs", e)))
-

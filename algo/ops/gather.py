@@ -1,4 +1,5 @@
 """Reads at positions that are data."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -29,12 +30,12 @@ def take(x: Any, ids: Any, axis: AxisLike = 0) -> Tensor:
 
 def taken(t: Tensor, at: Tensor, axis: AxisLike) -> Tensor:
     d = axis_number(axis, t.axis_names, "take")
-    names = labels([*t.axis_names[:d], *at.axis_names, *t.axis_names[d + 1:]])
-    shape = [*t.shape[:d], *at.shape, *t.shape[d + 1:]]
+    names = labels([*t.axis_names[:d], *at.axis_names, *t.axis_names[d + 1 :]])
+    shape = [*t.shape[:d], *at.shape, *t.shape[d + 1 :]]
 
     def value(*i: Expr) -> Any:
-        inner = i[d:d + at.ndim]
-        return t[(*i[:d], at[inner] if at.ndim else at.as_scalar(), *i[d + at.ndim:])]
+        inner = i[d : d + at.ndim]
+        return t[(*i[:d], at[inner] if at.ndim else at.as_scalar(), *i[d + at.ndim :])]
 
     return build_stage(names, value, extents=dict(zip(names, shape, strict=True)))
 
@@ -45,9 +46,13 @@ def take_along_axis(x: Any, ids: Any, axis: AxisLike) -> Tensor:
     t, at = tensor(x, "take_along_axis"), integers(ids, "take_along_axis")
     d = axis_number(axis, t.axis_names, "take_along_axis")
     if at.ndim != t.ndim or any(n != m for k, (n, m) in enumerate(zip(t.shape, at.shape, strict=False)) if k != d):
-        raise refuse("A301", f"take_along_axis of {shown(t.shape)} with ids {shown(at.shape)}", f"they must agree in every dimension but {d}")
+        raise refuse(
+            "A301", f"take_along_axis of {shown(t.shape)} with ids {shown(at.shape)}", f"they must agree in every dimension but {d}"
+        )
     names = labels([b or a for a, b in zip(t.axis_names, at.axis_names, strict=True)])
-    return build_stage(names, lambda *i: t[tuple(at[i] if k == d else e for k, e in enumerate(i))], extents=dict(zip(names, at.shape, strict=True)))
+    return build_stage(
+        names, lambda *i: t[tuple(at[i] if k == d else e for k, e in enumerate(i))], extents=dict(zip(names, at.shape, strict=True))
+    )
 
 
 @operator
@@ -64,5 +69,8 @@ def one_hot(ids: Any, depth: Extent, dtype: Any = "float32") -> Tensor:
     """1 where the last, new axis `c` of extent `depth` equals the id, else 0."""
     at, to = integers(ids, "one_hot"), canonical(dtype)
     names = labels([*at.axis_names, "c"])
-    return build_stage(names, lambda *i: choose((at[i[:-1]] if at.ndim else at.as_scalar()) == i[-1], cast(as_expr(1), to), cast(as_expr(0), to)),
-                       extents=dict(zip(names, (*at.shape, depth), strict=True)))
+    return build_stage(
+        names,
+        lambda *i: choose((at[i[:-1]] if at.ndim else at.as_scalar()) == i[-1], cast(as_expr(1), to), cast(as_expr(0), to)),
+        extents=dict(zip(names, (*at.shape, depth), strict=True)),
+    )

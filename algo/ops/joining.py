@@ -1,4 +1,5 @@
 """Tensors put together, cut apart, and padded."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ def joined(parts: Sequence[Tensor], d: int, what: str) -> Tensor:
             raise refuse("A301", f"{what} of {' and '.join(shown(q.shape) for q in parts)}", f"all dimensions but {d} must agree")
         if promote(first.dtype, False, p.dtype, False) is None:
             raise refuse("A104", f"{what} of {first.dtype} and {p.dtype}", "these two have no common type", "fl.cast one of them")
+    parts = [p for p in parts if p.shape[d] != 0] or [first]
     names = labels([next((p.axis_names[k] for p in parts if p.axis_names[k]), None) for k in range(first.ndim)])
     ends: list[Extent] = []
     for p in parts:
@@ -46,9 +48,6 @@ def joined(parts: Sequence[Tensor], d: int, what: str) -> Tensor:
             result = here if result is None else E.where(i[d] < as_expr(ends[k]), here, result)
         return result
 
-    filled = [p for p in parts if p.shape[d] != 0]
-    if len(filled) < len(parts):
-        return joined(filled or parts[:1], d, what)
     shape = [ends[-1] if k == d else n for k, n in enumerate(first.shape)]
     return build_stage(names, value, extents=dict(zip(names, shape, strict=True)))
 
@@ -73,8 +72,12 @@ def split(x: Any, parts: int | Sequence[Extent], axis: AxisLike = 0) -> list[Ten
     n = t.shape[d]
     if isinstance(parts, int):
         if parts < 1 or (isinstance(n, int) and n % parts) or (not isinstance(n, int) and str(n // parts * parts) != str(n)):
-            raise refuse("A303", f"split of {shown(t.shape)} into {parts} parts along dimension {d}", f"its extent {n} is not a multiple of {parts}",
-                         "the positions of the cuts as a list")
+            raise refuse(
+                "A303",
+                f"split of {shown(t.shape)} into {parts} parts along dimension {d}",
+                f"its extent {n} is not a multiple of {parts}",
+                "the positions of the cuts as a list",
+            )
         cuts: list[Extent] = [n // parts * k for k in range(1, parts)]
     else:
         cuts = list(parts)
@@ -96,8 +99,11 @@ def pad(x: Any, width: Any, mode: str = "constant", value: bool | int | float = 
     source = constant(t, value) if mode == "constant" else Bounded(t, mode)
     names = labels(t.axis_names)
     shape = [lo + n + hi for (lo, hi), n in zip(widths, t.shape, strict=True)]
-    return build_stage(names, lambda *i: source[tuple(e - lo for e, (lo, _) in zip(i, widths, strict=True))] if i else t.as_scalar(),
-                       extents=dict(zip(names, shape, strict=True)))
+    return build_stage(
+        names,
+        lambda *i: source[tuple(e - lo for e, (lo, _) in zip(i, widths, strict=True))] if i else t.as_scalar(),
+        extents=dict(zip(names, shape, strict=True)),
+    )
 
 
 def _widths(t: Tensor, width: Any) -> list[tuple[int, int]]:
@@ -109,7 +115,9 @@ def _widths(t: Tensor, width: Any) -> list[tuple[int, int]]:
             return [_side(width, width)] * t.ndim
         case [*sides]:
             if len(sides) != t.ndim:
-                raise refuse("A304", f"pad of {shown(t.shape)} by {width!r}", f"{len(sides)} widths for {t.ndim} axes", "a pair for each axis")
+                raise refuse(
+                    "A304", f"pad of {shown(t.shape)} by {width!r}", f"{len(sides)} widths for {t.ndim} axes", "a pair for each axis"
+                )
             return [_side(s, width) for s in sides]
     return [_side(width, width)] * t.ndim
 

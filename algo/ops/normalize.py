@@ -1,4 +1,5 @@
 """Softmax and the normalisations."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -84,7 +85,9 @@ def logsumexp(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
     t = _floating(x, "logsumexp")
     top, total, gone = _shifted(t, axis)
     names = labels(total.axis_names)
-    result = build_stage(names, lambda *i: E.unary("log", at(total, i, ())) + at(top, i, ()), extents=dict(zip(names, total.shape, strict=True)))
+    result = build_stage(
+        names, lambda *i: E.unary("log", at(total, i, ())) + at(top, i, ()), extents=dict(zip(names, total.shape, strict=True))
+    )
     return expanded(result, gone) if keepdims else result
 
 

@@ -1,4 +1,5 @@
 """Sums of products: matmul and what is written with it."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -35,11 +36,15 @@ def contracted(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     row, column = x.ndim > 1, y.ndim > 1
     k, k2 = x.shape[-1], y.shape[-2 if column else -1]
     if k != k2:
-        raise refuse("A301", f"matmul of {shown(x.shape)} and {shown(y.shape)}", f"the rows of the first have {k} elements, the columns of the second {k2}",
-                     *(["b.T"] if column and k == y.shape[-1] else []))
+        raise refuse(
+            "A301",
+            f"matmul of {shown(x.shape)} and {shown(y.shape)}",
+            f"the rows of the first have {k} elements, the columns of the second {k2}",
+            *(["b.T"] if column and k == y.shape[-1] else []),
+        )
     outer = [_Batch(x, 2 if row else 1), _Batch(y, 2 if column else 1)]
     shape, _ = broadcast("matmul batches", outer)
-    batch = [*BATCH[:len(shape)]]
+    batch = [*BATCH[: len(shape)]]
     names = [*batch, *(["i"] if row else []), *(["j"] if column else [])]
     extents = dict(zip(names, (*shape, *([x.shape[-2]] if row else []), *([y.shape[-1]] if column else [])), strict=True))
 
@@ -61,7 +66,7 @@ class _Batch(Tensor):
     """The leading axes of an operand, for the broadcasting rule alone."""
 
     def __init__(self, t: Tensor, inner: int) -> None:
-        super().__init__(t.shape[:t.ndim - inner], t.dtype, t.axis_names[:t.ndim - inner], t.label)
+        super().__init__(t.shape[: t.ndim - inner], t.dtype, t.axis_names[: t.ndim - inner], t.label)
 
     def index(self, lead: Sequence[Expr], shape: Sequence[Any]) -> list[Expr]:
         skip = len(shape) - self.ndim
@@ -91,5 +96,3 @@ def linear(x: Any, w: Any, b: Any = None) -> Tensor:
     """``x @ w + b``: x [..., in], w [in, out], b [out]. Stages `matmul` and, with b, `bias`."""
     result: Tensor = matmul(x, w)
     return result if b is None else add(result, tensor(b, "linear"), name="bias")
-
-

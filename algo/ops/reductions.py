@@ -1,4 +1,5 @@
 """Reductions, in both forms: over the axes of a lambda inside a stage, and over axes of a tensor."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,9 @@ Over: TypeAlias = "Mapping[str, int | tuple[int, int] | Extent] | None"
 Body: TypeAlias = Callable[..., Any]
 
 
-def reduced(kind: str, like: Tensor, axis: Axes, element: Callable[[Index], Any], name: str | None = None) -> tuple[Tensor, tuple[int, ...]]:
+def reduced(
+    kind: str, like: Tensor, axis: Axes, element: Callable[[Index], Any], name: str | None = None
+) -> tuple[Tensor, tuple[int, ...]]:
     """One stage: `kind` over axes of the shape of `like` of the element at each index. Also the positions of those axes."""
     over = axis_numbers(axis, like.axis_names, kind)
     names = labels(like.axis_names)
@@ -179,7 +182,7 @@ def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None
     assert isinstance(total, Reduce)
     n: Expr = as_expr(1)
     for a in total.axes:
-        n = n * Op("extent", (a,), "int32", True)     # known once the reads have been seen
+        n = n * Op("extent", (a,), "int32", True)  # known once the reads have been seen
     return Reduce("sum", total.axes, total.extents, real(total.body), real(total.body).dtype) / n
 
 

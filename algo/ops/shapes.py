@@ -1,4 +1,5 @@
 """Shapes, axis names and axis numbers: what every operator needs before it can write its stage."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,12 @@ def view(fn: Callable[P, R]) -> Callable[P, R]:
     @wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if in_body():
-            raise refuse("A310", f"fl.{fn.__name__}(...) inside a stage", "a stage's lambda computes one element", "call it before the stage and index its result")
+            raise refuse(
+                "A310",
+                f"fl.{fn.__name__}(...) inside a stage",
+                "a stage's lambda computes one element",
+                "call it before the stage and index its result",
+            )
         builder = current()
         try:
             return fn(*args, **kwargs)
@@ -117,9 +123,12 @@ def broadcast(what: str, tensors: Sequence[Tensor]) -> tuple[Shape, Names]:
         here = [(t.shape[d - rank + t.ndim], t.axis_names[d - rank + t.ndim]) for t in tensors if d - rank + t.ndim >= 0]
         full = [n for n, _ in here if n != 1]
         if any(n != full[0] for n in full):
-            raise refuse("A301", f"{what} of {' and '.join(shown(t.shape) for t in tensors)}",
-                         f"dimension {d - rank} is {' and '.join(dict.fromkeys(map(str, full)))}; broadcasting needs equal extents, or 1",
-                         "fl.reshape or fl.expand_dims to line the axes up")
+            raise refuse(
+                "A301",
+                f"{what} of {' and '.join(shown(t.shape) for t in tensors)}",
+                f"dimension {d - rank} is {' and '.join(dict.fromkeys(map(str, full)))}; broadcasting needs equal extents, or 1",
+                "fl.reshape or fl.expand_dims to line the axes up",
+            )
         shape[d] = full[0] if full else 1
         names[d] = next((name for n, name in here if name is not None and n == shape[d]), None)
     return tuple(shape), tuple(names)

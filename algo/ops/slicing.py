@@ -1,4 +1,5 @@
 """``x[...]`` outside a stage: integers, slices, None, Ellipsis and integer tensors, with NumPy's meaning."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ def getitem(x: Tensor, given: tuple[Any, ...]) -> Tensor:
     spans: list[_Span | Extent] = []
     shape: list[Extent] = []
     names: list[str | None] = []
-    place: list[int | None] = []                   # result axis -> None for a new axis, else dimension of x
+    place: list[int | None] = []  # result axis -> None for a new axis, else dimension of x
     gathers: list[tuple[int, Any]] = []
     d = 0
     for part in parts:
@@ -60,8 +61,12 @@ def getitem(x: Tensor, given: tuple[Any, ...]) -> Tensor:
     whole = all(isinstance(s, _Span) and s.step == 1 and s.start == 0 and s.extent == n for s, n in zip(spans, x.shape, strict=True))
     result = x if whole and None not in place else made(x, shape, names, index_map)
     if len(gathers) > 1:
-        raise refuse("A305", f"{x.label} indexed with {len(gathers)} tensors", "one index tensor is taken along its axis",
-                     "fl.stage(lambda n: x[n, y[n]]) says which elements are meant")
+        raise refuse(
+            "A305",
+            f"{x.label} indexed with {len(gathers)} tensors",
+            "one index tensor is taken along its axis",
+            "fl.stage(lambda n: x[n, y[n]]) says which elements are meant",
+        )
     for axis, ids in gathers:
         result = take(result, ids, axis)
     return result
@@ -72,9 +77,11 @@ def _completed(x: Tensor, given: tuple[Any, ...]) -> list[Any]:
     dots = [k for k, g in enumerate(given) if g is Ellipsis]
     used = sum(g is not None and g is not Ellipsis for g in given)
     if used > x.ndim or len(dots) > 1:
-        raise refuse("A305", f"{used} indices into {x.label} {shown(x.shape)}", f"it has {x.ndim} axes" if used > x.ndim else "one ... at the most")
+        raise refuse(
+            "A305", f"{used} indices into {x.label} {shown(x.shape)}", f"it has {x.ndim} axes" if used > x.ndim else "one ... at the most"
+        )
     at = dots[0] if dots else len(given)
-    return [*given[:at], *[slice(None)] * (x.ndim - used), *given[at + 1:]]
+    return [*given[:at], *[slice(None)] * (x.ndim - used), *given[at + 1 :]]
 
 
 def _is_number(part: Any) -> bool:
@@ -96,16 +103,27 @@ def _positions(x: Tensor, part: Any, n: Extent, d: int) -> Any:
     if isinstance(part, Tensor):
         return part
     if not isinstance(part, list | tuple | np.ndarray):
-        raise refuse("A305", f"{x.label} indexed with {type(part).__name__}", "an index is an integer, a slice, None, ..., or an integer tensor")
+        raise refuse(
+            "A305", f"{x.label} indexed with {type(part).__name__}", "an index is an integer, a slice, None, ..., or an integer tensor"
+        )
     array = np.asarray(part)
     if array.dtype.kind not in "iu":
-        raise refuse("A305", f"{x.label} indexed with an array of {array.dtype}", "an index array holds integers", "fl.where for choices by condition")
+        raise refuse(
+            "A305",
+            f"{x.label} indexed with an array of {array.dtype}",
+            "an index array holds integers",
+            "fl.where for choices by condition",
+        )
     if isinstance(n, int):
         if array.size and (array.min() < -n or array.max() >= n):
-            raise refuse("A305", f"indices {array.min()} to {array.max()} into dimension {d} of {x.label} {shown(x.shape)}", f"its extent is {n}")
+            raise refuse(
+                "A305", f"indices {array.min()} to {array.max()} into dimension {d} of {x.label} {shown(x.shape)}", f"its extent is {n}"
+            )
         array = np.where(array < 0, array + n, array)
     elif array.size and array.min() < 0:
-        raise refuse("A305", f"negative indices into dimension {d} of {x.label} {shown(x.shape)}", "its extent is symbolic", "x.shape[axis] - 1")
+        raise refuse(
+            "A305", f"negative indices into dimension {d} of {x.label} {shown(x.shape)}", "its extent is symbolic", "x.shape[axis] - 1"
+        )
     return tensor(array.astype(np.int32) if array.size == 0 or array.max() < 2**31 else array, "take")
 
 
@@ -118,7 +136,9 @@ def _bound(value: Any, n: Extent) -> Extent:
 def _span(x: Tensor, part: slice, n: Extent, d: int) -> _Span:
     for v in (part.start, part.stop, part.step):
         if v is not None and not _is_number(v):
-            raise refuse("A305", f"slice {part.start}:{part.stop}:{part.step} of {x.label}", "the ends of a slice are integers or symbolic extents")
+            raise refuse(
+                "A305", f"slice {part.start}:{part.stop}:{part.step} of {x.label}", "the ends of a slice are integers or symbolic extents"
+            )
     step = 1 if part.step is None else part.step
     if not isinstance(step, int | np.integer) or step == 0:
         raise refuse("A305", f"slice of {x.label} with step {step}", "a step is an integer that is not 0")

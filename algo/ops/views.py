@@ -1,4 +1,5 @@
 """Views: index maps on a tensor, never stages and never copies."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -18,8 +19,12 @@ def made(x: Tensor, shape: Sequence[Extent], names: Sequence[str | None], index_
 
 def unbounded(x: Tensor) -> None:
     if x.is_bounded:
-        raise refuse("A312", f"a view of {x.label}", "a boundary view is the last step before the reads, so that the boundary is that of the viewed tensor",
-                     f"{x.label.split('(')[0]}(view of x) in the other order")
+        raise refuse(
+            "A312",
+            f"a view of {x.label}",
+            "a boundary view is the last step before the reads, so that the boundary is that of the viewed tensor",
+            f"{x.label.split('(')[0]}(view of x) in the other order",
+        )
 
 
 # ---------------------------------------------------------------- order of axes
@@ -95,7 +100,7 @@ def _completed(t: Tensor, shape: list[Any]) -> tuple[Extent, ...]:
     rest = exact_quotient(t.size, _size(known)) if _size(known) != 0 else None
     if rest is None:
         raise refuse("A303", f"reshape of {shown(t.shape)} to {shown(shape)}", f"{t.size} elements are not a multiple of {_size(known)}")
-    return (*known[:holes[0]], rest, *known[holes[0]:])
+    return (*known[: holes[0]], rest, *known[holes[0] :])
 
 
 def _blocks(source: Sequence[Extent], target: Sequence[Extent]) -> list[tuple[list[int], list[int]]] | None:
@@ -107,8 +112,15 @@ def _blocks(source: Sequence[Extent], target: Sequence[Extent]) -> list[tuple[li
     out: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(source) or j < len(target):
-        found = next(((a, b) for total in range(1, len(source) + len(target) - i - j + 1) for a in range(min(total, len(source) - i) + 1)
-                      if (b := total - a) <= len(target) - j and (a and b or total == 1) and _size(source[i:i + a]) == _size(target[j:j + b])), None)
+        found = next(
+            (
+                (a, b)
+                for total in range(1, len(source) + len(target) - i - j + 1)
+                for a in range(min(total, len(source) - i) + 1)
+                if (b := total - a) <= len(target) - j and ((a and b) or total == 1) and _size(source[i : i + a]) == _size(target[j : j + b])
+            ),
+            None,
+        )
         assert found is not None
         out.append((list(range(i, i + found[0])), list(range(j, j + found[1]))))
         i, j = i + found[0], j + found[1]
@@ -176,8 +188,12 @@ def squeeze(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor
 def without(t: Tensor, gone: Sequence[int]) -> Tensor:
     """t without these axes of extent 1."""
     kept = [d for d in range(t.ndim) if d not in gone]
-    return made(t, [t.shape[d] for d in kept], [t.axis_names[d] for d in kept],
-                lambda i: tuple(i[kept.index(d)] if d in kept else as_expr(0) for d in range(t.ndim)))
+    return made(
+        t,
+        [t.shape[d] for d in kept],
+        [t.axis_names[d] for d in kept],
+        lambda i: tuple(i[kept.index(d)] if d in kept else as_expr(0) for d in range(t.ndim)),
+    )
 
 
 @view
@@ -215,8 +231,12 @@ def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
     rank = max(t.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
     t = expanded(t, range(rank - t.ndim))
-    return made(t, [n * r for n, r in zip(t.shape, times, strict=True)], t.axis_names,
-                lambda i: tuple(e if r == 1 else e % as_expr(n) for e, n, r in zip(i, t.shape, times, strict=True)))
+    return made(
+        t,
+        [n * r for n, r in zip(t.shape, times, strict=True)],
+        t.axis_names,
+        lambda i: tuple(e if r == 1 else e % as_expr(n) for e, n, r in zip(i, t.shape, times, strict=True)),
+    )
 
 
 @view
@@ -225,8 +245,12 @@ def repeat(x: Any, times: int, axis: AxisLike) -> Tensor:
     t = tensor(x, "repeat")
     (count,) = _times(times, "repeat")
     d = axis_number(axis, t.axis_names, "repeat")
-    return made(t, [n * count if k == d else n for k, n in enumerate(t.shape)], t.axis_names,
-                lambda i: tuple(e // count if k == d else e for k, e in enumerate(i)))
+    return made(
+        t,
+        [n * count if k == d else n for k, n in enumerate(t.shape)],
+        t.axis_names,
+        lambda i: tuple(e // count if k == d else e for k, e in enumerate(i)),
+    )
 
 
 def _times(value: int | Sequence[int], what: str) -> tuple[int, ...]:

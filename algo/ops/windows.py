@@ -1,4 +1,5 @@
 """Operators over windows of images: convolution and pooling. Images are [n, c, y, x]."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -38,7 +39,9 @@ class Window:
         return position * self.stride + tap * self.dilation - as_expr(self.before)
 
 
-def windows(what: str, size: tuple[Extent, ...], taps: tuple[Extent, ...], stride: Any, padding: Any, dilation: Any = 1) -> tuple[Window, Window]:
+def windows(
+    what: str, size: tuple[Extent, ...], taps: tuple[Extent, ...], stride: Any, padding: Any, dilation: Any = 1
+) -> tuple[Window, Window]:
     strides, dilations = pair(stride, f"{what}: stride", 1), pair(dilation, f"{what}: dilation", 1)
     made = []
     for d in range(2):
@@ -46,7 +49,11 @@ def windows(what: str, size: tuple[Extent, ...], taps: tuple[Extent, ...], strid
         before, after = _padding(what, padding, d, size[d], reach, strides[d])
         room = size[d] + before + after - reach
         if isinstance(room, int) and room < 0:
-            raise refuse("A301", f"{what} with windows of {shown(taps)} over {shown(size)}", f"along {'yx'[d]} the window reaches over {reach} elements, with padding there are {room + reach}")
+            raise refuse(
+                "A301",
+                f"{what} with windows of {shown(taps)} over {shown(size)}",
+                f"along {'yx'[d]} the window reaches over {reach} elements, with padding there are {room + reach}",
+            )
         made.append(Window(taps[d], strides[d], dilations[d], before, after, room // strides[d] + 1))
     return made[0], made[1]
 
@@ -66,7 +73,11 @@ def _padding(what: str, padding: Any, d: int, size: Extent, reach: Extent, strid
             return ((y, y), (x, x))[d]
         case [[int() as a, int() as b], [int() as e, int() as f]] if min(a, b, e, f) >= 0:
             return ((a, b), (e, f))[d]
-    raise refuse("A304", f"{what}: padding={padding!r}", "it is a non-negative integer, (y, x), ((before, after), (before, after)), \"same\" or \"valid\"")
+    raise refuse(
+        "A304",
+        f"{what}: padding={padding!r}",
+        'it is a non-negative integer, (y, x), ((before, after), (before, after)), "same" or "valid"',
+    )
 
 
 def _image(x: Any, what: str) -> Tensor:
@@ -90,8 +101,11 @@ def conv2d(x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, 
     if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or (isinstance(out, int) and out % groups):
         raise refuse("A304", f"conv2d: groups={groups!r}", f"it is a positive integer that divides the {out} kernels")
     if channels != k.shape[1] * groups:
-        raise refuse("A301", f"conv2d of {shown(t.shape)} with kernels {shown(k.shape)}",
-                     f"the image has {channels} channels, the kernels read {k.shape[1]}" + (f" in each of {groups} groups" if groups > 1 else ""))
+        raise refuse(
+            "A301",
+            f"conv2d of {shown(t.shape)} with kernels {shown(k.shape)}",
+            f"the image has {channels} channels, the kernels read {k.shape[1]}" + (f" in each of {groups} groups" if groups > 1 else ""),
+        )
     wy, wx = windows("conv2d", t.shape[2:], k.shape[2:], stride, padding, dilation)
     zero = 0.0 if kind(t.dtype) == "float" else 0
     source = Bounded(t, "constant", zero) if wy.padded or wx.padded else t
@@ -127,9 +141,13 @@ def max_pool2d(x: Any, window: Any, *, stride: Any = None, padding: Any = 0, dil
     taps = pair(window, "max_pool2d: window", 1)
     wy, wx = windows("max_pool2d", t.shape[2:], taps, taps if stride is None else stride, padding, dilation)
     source = Bounded(t, "constant", _lowest(t.dtype)) if wy.padded or wx.padded else t
-    return build_stage(["n", "c", "y", "x"], lambda n, c, y, x: reduce_axes(
-        "max", ["ky", "kx"], lambda ky, kx: source[n, c, wy.read(y, ky), wx.read(x, kx)], {"ky": wy.taps, "kx": wx.taps}),
-        extents={"n": t.shape[0], "c": t.shape[1], "y": wy.extent, "x": wx.extent})
+    return build_stage(
+        ["n", "c", "y", "x"],
+        lambda n, c, y, x: reduce_axes(
+            "max", ["ky", "kx"], lambda ky, kx: source[n, c, wy.read(y, ky), wx.read(x, kx)], {"ky": wy.taps, "kx": wx.taps}
+        ),
+        extents={"n": t.shape[0], "c": t.shape[1], "y": wy.extent, "x": wx.extent},
+    )
 
 
 @operator
@@ -143,8 +161,14 @@ def avg_pool2d(x: Any, window: Any, *, stride: Any = None, padding: Any = 0, inc
     wy, wx = windows("avg_pool2d", t.shape[2:], taps, taps if stride is None else stride, padding)
     source = Bounded(t, "constant", 0.0 if kind(t.dtype) == "float" else 0) if wy.padded or wx.padded else t
     extents = {"n": t.shape[0], "c": t.shape[1], "y": wy.extent, "x": wx.extent}
-    total = build_stage(["n", "c", "y", "x"], lambda n, c, y, x: reduce_axes(
-        "sum", ["ky", "kx"], lambda ky, kx: real(source[n, c, wy.read(y, ky), wx.read(x, kx)]), {"ky": wy.taps, "kx": wx.taps}), extents=extents, name="sum")
+    total = build_stage(
+        ["n", "c", "y", "x"],
+        lambda n, c, y, x: reduce_axes(
+            "sum", ["ky", "kx"], lambda ky, kx: real(source[n, c, wy.read(y, ky), wx.read(x, kx)]), {"ky": wy.taps, "kx": wx.taps}
+        ),
+        extents=extents,
+        name="sum",
+    )
 
     def count(w: Window, size: Extent, position: Expr) -> Expr:
         if include_padding or not w.padded:
@@ -152,8 +176,11 @@ def avg_pool2d(x: Any, window: Any, *, stride: Any = None, padding: Any = 0, inc
         first = position * w.stride - as_expr(w.before)
         return E.binary("min", first + as_expr(w.taps), size) - E.binary("max", first, 0)
 
-    return build_stage(["n", "c", "y", "x"],
-                       lambda n, c, y, x: total[n, c, y, x] / cast(count(wy, t.shape[2], y) * count(wx, t.shape[3], x), total.dtype), extents=extents)
+    return build_stage(
+        ["n", "c", "y", "x"],
+        lambda n, c, y, x: total[n, c, y, x] / cast(count(wy, t.shape[2], y) * count(wx, t.shape[3], x), total.dtype),
+        extents=extents,
+    )
 
 
 @operator

@@ -20,7 +20,7 @@ Tail: TypeAlias = Literal["auto", "guard", "shift", "pad"]
 
 _COUNT = Integer(least=1, auto=(32, 8, 16, 64, 128, 256))
 Count: TypeAlias = Annotated[int, _COUNT]
-AxisSizes: TypeAlias = Annotated[Sizes, TableOf(_COUNT, Sizes, least=1)]
+AxisSizes: TypeAlias = Annotated[Mapping[str, int], TableOf(_COUNT, Sizes, least=1)]
 
 _HOLES = ("choose", "range", "pow2", "divides")
 DIRECTIVES: dict[str, type[Directive]] = {}

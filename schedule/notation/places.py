@@ -61,6 +61,10 @@ class Marks:
         """The places of everything but these fields, whose values have changed since."""
         return Marks({path: place for path, place in self._places.items() if not path or path[0] not in names})
 
+    def without_part(self, *path: Step) -> Marks:
+        """The places of everything but what is at `path`, which has changed since."""
+        return Marks({each: place for each, place in self._places.items() if each[: len(path)] != path})
+
     def items(self) -> Iterator[tuple[tuple[Step, ...], Place]]:
         """Every known path and its place."""
         return iter(self._places.items())

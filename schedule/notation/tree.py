@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from .places import NOWHERE, Place
@@ -116,6 +117,8 @@ def tree_of(value: object, expand: bool = False) -> Tree:
             return Leaf("true" if value else "false")
         case int():
             return Leaf(str(value))
+        case Integral():
+            return Leaf(str(int(value)))
         case float():
             text = repr(value)
             return Leaf({"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}.get(text, text))

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import fluorite as fl
 import numpy as np
 import pytest
 from operator_running import both, graph_of, near, numbers, refusal, run, same
-
-import fluorite as fl
 
 AXES: list[Any] = [None, 0, 1, -1, (0, 2), (-1, 0), (), [0, 1, 2]]
 
@@ -27,7 +26,9 @@ def test_over_axes_with_and_without_keepdims(name: str, axis: Any) -> None:
 def test_the_default_is_all_axes() -> None:
     x = numbers(3, 4)
     near(run(lambda x: fl.sum(x), x), x.sum(), 1e-5)
-    near(run(lambda x: x.sum() + x.mean(1, True) * x.max(axis=0) - x.min(), x), x.sum() + x.mean(1, keepdims=True) * x.max(0) - x.min(), 1e-5)
+    near(
+        run(lambda x: x.sum() + x.mean(1, True) * x.max(axis=0) - x.min(), x), x.sum() + x.mean(1, keepdims=True) * x.max(0) - x.min(), 1e-5
+    )
 
 
 @pytest.mark.parametrize("axis", [None, 0, -1])
@@ -76,7 +77,7 @@ def test_mean_of_a_lambda_knows_its_extents_from_reads_or_over() -> None:
     x = numbers(9)
     near(both(lambda x: fl.stage(lambda: fl.mean(lambda i: fl.square(x[i]))), x), (x * x).mean())
     windows = both(lambda x: fl.stage(lambda i: fl.mean(lambda k: x[i + k], over={"k": (0, 3)})), x)
-    near(windows, [x[i:i + 3].mean() for i in range(7)])
+    near(windows, [x[i : i + 3].mean() for i in range(7)])
     nested = run(lambda x: fl.stage(lambda i: x[i] - fl.mean(lambda j: x[j])), x)
     near(nested, x - x.mean())
 

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import fluorite as fl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_running import both, graph_of, numbers, refusal, run, same
-
-import fluorite as fl
 
 X = np.arange(2 * 3 * 5, dtype=np.float32).reshape(2, 3, 5)
 
@@ -110,7 +109,7 @@ def test_any_slice_of_any_extent(data: st.DataObject) -> None:
 
 def test_slices_compose_and_know_symbolic_ends() -> None:
     same(both(lambda x: x[:, 1:][..., ::-1].T[0], X), X[:, 1:][..., ::-1].T[0])
-    graph = fl.trace(lambda x: x[1:x.shape[0] - 1] + x[x.shape[0] - 1], inputs={"x": fl.f32("n")})
+    graph = fl.trace(lambda x: x[1 : x.shape[0] - 1] + x[x.shape[0] - 1], inputs={"x": fl.f32("n")})
     x = np.arange(6, dtype=np.float32)
     same(graph.run(x), x[1:5] + 5)
     assert str(graph.stages[0].extents[0]) == "max(n-2, 0)"
@@ -136,8 +135,8 @@ def test_boundary_views() -> None:
 
     for by in (-3, 2):
         for name in ("edge", "reflect", "wrap"):
-            same(shifted(getattr(fl, name), by), np.pad(x, 4, mode=name)[4 + by:10 + by])
-        same(shifted(lambda x: fl.constant(x, 7), by), np.pad(x, 4, constant_values=7)[4 + by:10 + by])
+            same(shifted(getattr(fl, name), by), np.pad(x, 4, mode=name)[4 + by : 10 + by])
+        same(shifted(lambda x: fl.constant(x, 7), by), np.pad(x, 4, constant_values=7)[4 + by : 10 + by])
 
 
 def test_views_make_no_stages() -> None:

@@ -12,7 +12,7 @@ from scalar_reference import evaluate_stage
 from fluorite.algo.graph import Graph
 from fluorite.algo.interpreter import evaluate_stages, method_symbols, stages
 
-RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=3000)
+RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=800)
 
 
 def agrees(graph: Graph, inputs: tuple[np.ndarray[Any, Any], ...]) -> None:

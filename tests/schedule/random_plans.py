@@ -6,18 +6,111 @@ import dataclasses
 from random import Random
 from typing import Any
 
-from fluorite.schedule import AUTO, DIRECTIVES, Between, Choose, Directive, Divides, ExecutionPlan, Numerics, Pow2, Range, Ref, Split, Table, Target, Variant
+from fluorite.schedule import (
+    AUTO,
+    DIRECTIVES,
+    Between,
+    Choose,
+    Directive,
+    Divides,
+    ExecutionPlan,
+    Numerics,
+    Pow2,
+    Range,
+    Ref,
+    Split,
+    Table,
+    Target,
+    Variant,
+)
 from fluorite.schedule.directives.base import StepKind, StepsKind
-from fluorite.schedule.notation.fields import Condition, Flag, Free, Integer, Kind, ListOf, Nullable, Number, OneOf, Size, TableOf, Text, Words
+from fluorite.schedule.notation.fields import (
+    Condition,
+    Flag,
+    Free,
+    Integer,
+    Kind,
+    ListOf,
+    Nullable,
+    Number,
+    OneOf,
+    Size,
+    TableOf,
+    Text,
+    Words,
+)
 from fluorite.schedule.notation.records import Record, RecordKind, default, kinds
 
-WORDS = ["x", "y_outer", "layers.*/up/matmul", "photo.py:photo", "kind=matmul", "tail", "sizes", "choose", "range", "divides", "note_", "split"]
-WORDS += ["y", "no", "on", "off", "true", "null", "~", "1e-3", "0x10", "12", "a b", "a: b", "- x", "#", "'", '"', "\\", "é", "\u2028", "\x85", " "]
-WORDS += ["*", "**", "*/softmax", "&a", "!t", "a#b", "a:b", "{", "]", ",", "?", "|", ">", "%", "@", "`", "=", "<<", "...", "---", "\t", "\n", "😀", "a:"]
+WORDS = [
+    "x",
+    "y_outer",
+    "layers.*/up/matmul",
+    "photo.py:photo",
+    "kind=matmul",
+    "tail",
+    "sizes",
+    "choose",
+    "range",
+    "divides",
+    "note_",
+    "split",
+]
+WORDS += [
+    "y",
+    "no",
+    "on",
+    "off",
+    "true",
+    "null",
+    "~",
+    "1e-3",
+    "0x10",
+    "12",
+    "a b",
+    "a: b",
+    "- x",
+    "#",
+    "'",
+    '"',
+    "\\",
+    "é",
+    "\u2028",
+    "\x85",
+    " ",
+]
+WORDS += [
+    "*",
+    "**",
+    "*/softmax",
+    "&a",
+    "!t",
+    "a#b",
+    "a:b",
+    "{",
+    "]",
+    ",",
+    "?",
+    "|",
+    ">",
+    "%",
+    "@",
+    "`",
+    "=",
+    "<<",
+    "...",
+    "---",
+    "\t",
+    "\n",
+    "😀",
+    "a:",
+]
 REFS = [Ref("tx"), Ref("ty"), Ref("$tx * 2"), Ref("($tx + 1) // $ty")]
 CONDITIONS = ["$tx * $ty <= 1024", "$tx < 4KiB and not ($ty == 2 or $tx % 2 != 0)"]
 SAFE: dict[type[Record], Record] = {
-    Split: Split("x", 8), Target: Target("cuda", arch="sm_90"), Between: Between((1, 2)), Numerics: Numerics(allow="precision", fast_math=True),
+    Split: Split("x", 8),
+    Target: Target("cuda", arch="sm_90"),
+    Between: Between((1, 2)),
+    Numerics: Numerics(allow="precision", fast_math=True),
     Variant: Variant({"n": 1}),
 }  # fmt: skip
 
@@ -114,7 +207,9 @@ class Maker:
                 given[name] = self.value(kind, depth)
         made = blank(record, given | {"note": self.note()})
         if made.complaints():
-            made = SAFE.get(record) or blank(record, given | {"tail": "auto"} | {n: ("a", "b") for n in ("loops", "axes", "order") if n in given})
+            made = SAFE.get(record) or blank(
+                record, given | {"tail": "auto"} | {n: ("a", "b") for n in ("loops", "axes", "order") if n in given}
+            )
         made.__post_init__()
         return made
 

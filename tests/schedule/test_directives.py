@@ -1,18 +1,48 @@
 """Directives: short forms, Python constructors, contradictions, help, schema."""
 
+# ruff: noqa: E501 (one case a line)
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import jsonschema
-import pytest
-
 import fluorite.schedule as schedule
+import jsonschema
+import numpy as np
+import pytest
 from fluorite.algo.errors import PlanError
 from fluorite.schedule import (
-    AUTO, CODES, DIRECTIVES, Cache, Choose, ComputeAt, ComputeInline, Directive, Divides, ExecutionPlan, Fetch, Fuse, GpuBlocks, GpuThreads, Pack,
-    Pad, Parallel, Range, Ref, Reorder, Rfactor, SoftwarePipeline, Split, StageIn, StoreIn, Tile, Unroll, Vectorize, describe, plan_schema, summary,
+    AUTO,
+    CODES,
+    DIRECTIVES,
+    Cache,
+    Choose,
+    ComputeAt,
+    ComputeInline,
+    Directive,
+    Divides,
+    ExecutionPlan,
+    Fetch,
+    Fuse,
+    GpuBlocks,
+    GpuThreads,
+    Pack,
+    Pad,
+    Parallel,
+    Range,
+    Ref,
+    Reorder,
+    Rfactor,
+    SoftwarePipeline,
+    Split,
+    StageIn,
+    StoreIn,
+    Tile,
+    Unroll,
+    Vectorize,
+    describe,
+    plan_schema,
+    summary,
 )  # fmt: skip
 from random_plans import plan_of
 
@@ -131,8 +161,14 @@ def test_python_is_held_to_the_same_rules(make: object) -> None:
         make()
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert Tile(y=np.int64(8)) == Tile(y=8) and type(Tile(y=np.int32(8)).sizes["y"]) is int
+
+
 def test_the_fields_of_the_examples() -> None:
-    plan = ExecutionPlan(schedule={"u": [Tile(y=64, x=512), Parallel("y_outer"), Vectorize("x_inner", width="native")], "blur": [ComputeInline()]})
+    plan = ExecutionPlan(
+        schedule={"u": [Tile(y=64, x=512), Parallel("y_outer"), Vectorize("x_inner", width="native")], "blur": [ComputeInline()]}
+    )
     big = plan.with_schedule("u", [Tile(y=128, x=1024), Parallel("y_outer")])
     assert ExecutionPlan.from_yaml(big.to_yaml()) == big != plan
     assert big.schedule["blur"] == (ComputeInline(),)
@@ -153,9 +189,17 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
     schema = plan_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    good = {"version": 1, "schedule": {"s": ["fetch", {"tile": {"y": 8, "x": "$tx"}}, {"vectorize": {"axis": "x", "width": "native"}}], "t": "auto"}}
+    good = {
+        "version": 1,
+        "schedule": {"s": ["fetch", {"tile": {"y": 8, "x": "$tx"}}, {"vectorize": {"axis": "x", "width": "native"}}], "t": "auto"},
+    }
     assert not list(validator.iter_errors(good))
-    for bad in ({"schedul": {}}, {"schedule": {"s": [{"tile": {"y": 0}}]}}, {"schedule": {"s": [{"splt": "x"}]}}, {"numerics": {"allow": "some"}}):
+    for bad in (
+        {"schedul": {}},
+        {"schedule": {"s": [{"tile": {"y": 0}}]}},
+        {"schedule": {"s": [{"splt": "x"}]}},
+        {"numerics": {"allow": "some"}},
+    ):
         assert list(validator.iter_errors(bad)), bad
 
 
@@ -170,5 +214,10 @@ def test_the_schema_takes_random_plans() -> None:
 
 def test_every_code_is_explained() -> None:
     folder = Path(schedule.__file__).parent
-    used = {code for file in folder.rglob("*.py") if file.name != "codes.py" for code in re.findall(r'"(P[0-9]{3})"', file.read_text(encoding="utf-8"))}
+    used = {
+        code
+        for file in folder.rglob("*.py")
+        if file.name != "codes.py"
+        for code in re.findall(r'"(P[0-9]{3})"', file.read_text(encoding="utf-8"))
+    }
     assert used - set(CODES) == set()

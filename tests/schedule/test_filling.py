@@ -1,20 +1,42 @@
 """Holes: which there are, what they may become, the plan that a choice makes."""
 
+# ruff: noqa: E501 (one case a line)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from fluorite.algo.errors import PlanError
 from fluorite.schedule import (
-    AUTO, Choose, ComputeAt, ComputeRoot, Divides, ExecutionPlan, Hole, Parallel, Pow2, Range, Ref, Split, Tile, Tune, Unroll, Vectorize,
-    autos_of, defaults, fill, holes_of, label, plain, satisfies,
+    AUTO,
+    Choose,
+    ComputeAt,
+    ComputeRoot,
+    Divides,
+    ExecutionPlan,
+    Hole,
+    Parallel,
+    Pow2,
+    Range,
+    Ref,
+    Split,
+    Tile,
+    Tune,
+    Unroll,
+    Vectorize,
+    autos_of,
+    defaults,
+    fill,
+    holes_of,
+    label,
+    plain,
+    satisfies,
 )  # fmt: skip
 from fluorite.schedule.notation.constraint import ConstraintError, evaluate, parse
 from fluorite.schedule.notation.records import Record, kinds
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from random_plans import plan_of
 
 HOLES = """
@@ -93,7 +115,7 @@ def test_a_choice_that_the_plan_does_not_allow(choice: Mapping[str, object], wor
 
 
 def test_named_holes_choose_whole_lists_and_sections() -> None:
-    text = 'holes: {how: {choose: [[{parallel: y}], [{parallel: no}, fetch]]}, f: {choose: [{groups: [[a, b]]}, {rest: none}]}}\nschedule: {s: $how}\nfusion: $f\n'
+    text = "holes: {how: {choose: [[{parallel: y}], [{parallel: no}, fetch]]}, f: {choose: [{groups: [[a, b]]}, {rest: none}]}}\nschedule: {s: $how}\nfusion: $f\n"
     plan = ExecutionPlan.from_yaml(text)
     first, second = holes_of(plan)["$how"].candidates
     assert fill(plan, {"$how": first}).schedule["s"] == (Parallel("y"),)
@@ -133,7 +155,13 @@ def test_auto_in_a_number_is_a_hole_and_a_stage_left_to_the_scheduler_is_none() 
     holes = holes_of(plan)
     assert [hole.default for hole in holes.values()] == ["native", 32]
     assert fill(plan, {}).schedule["s"] == (Vectorize("x", "native"), Split("y", 32))
-    assert autos_of(ExecutionPlan(schedule=AUTO)) == ("**",)
+    everything = ExecutionPlan(schedule=AUTO)
+    assert autos_of(everything) == ("**",) and everything.entries() == ()
+    assert everything.with_schedule("s", [Parallel("x")]).schedule == {"s": (Parallel("x"),)}
+    listed = ExecutionPlan.from_yaml("schedule: [{select: [a, b], do: auto}]").with_schedule("c", [Parallel("x")])
+    assert [entry.select for entry in listed.entries()] == [("a", "b"), ("c",)] and autos_of(listed) == ("a", "b")
+    with pytest.raises(PlanError, match="which has to be filled first"):
+        ExecutionPlan(schedule=Choose({}, AUTO)).with_schedule("s", [Parallel("x")])
 
 
 @pytest.mark.parametrize(
@@ -162,7 +190,9 @@ def test_a_named_hole_without_an_integer_has_no_arithmetic() -> None:
 
 
 def test_a_named_hole_of_the_wrong_type_is_refused_where_it_is_used() -> None:
-    plan = ExecutionPlan.from_yaml("holes: {t: {choose: [a]}}\nschedule: {s: [fetch, {split: {axis: x, factor: $t}}]}\nfusion: $t", "p.yaml")
+    plan = ExecutionPlan.from_yaml(
+        "holes: {t: {choose: [a]}}\nschedule: {s: [fetch, {split: {axis: x, factor: $t}}]}\nfusion: $t", "p.yaml"
+    )
     with pytest.raises(PlanError, match=r"p.yaml:2:24: error\[P008\]: split/factor is 'a'"):
         fill(plan, {})
     with pytest.raises(PlanError, match=r"p.yaml:3:9: error\[P008\]"):
@@ -209,7 +239,9 @@ def test_the_constraint_language(text: str, value: int) -> None:
     assert evaluate(parse(text), {"a": 3, "b": 4}) == value
 
 
-@pytest.mark.parametrize("text", ["", "1 +", "(1", "a < 3", "2 ** 3", "1 / 2", "3KB", "__import__('os')", "1" * 30, "(" * 50, "$", "1 2", "x" * 2000])
+@pytest.mark.parametrize(
+    "text", ["", "1 +", "(1", "a < 3", "2 ** 3", "1 / 2", "3KB", "__import__('os')", "1" * 30, "(" * 50, "$", "1 2", "x" * 2000]
+)
 def test_what_is_no_constraint(text: str) -> None:
     with pytest.raises(ConstraintError):
         parse(text)
@@ -223,7 +255,5 @@ def test_a_constraint_without_a_value() -> None:
 
 @given(st.text("0123456789$ab+-*/%<>=()KiB andortx ", max_size=40))
 def test_no_text_breaks_the_parser(text: str) -> None:
-    try:
+    with suppress(ConstraintError):
         assert isinstance(evaluate(parse(text), {"a": 1, "b": 2, "t": 3}), int)
-    except ConstraintError:
-        pass

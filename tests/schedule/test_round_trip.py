@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from fluorite.schedule import DIRECTIVES, ExecutionPlan
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from fluorite.schedule import DIRECTIVES, ExecutionPlan
 from random_plans import directive_of, plan_of
 
 seeds = st.integers(0, 1 << 48)
@@ -36,4 +35,6 @@ def test_a_directive_survives_yaml(key: str, seed: int) -> None:
 def test_random_plans_cover_every_section_and_directive() -> None:
     texts = "".join(plan_of(seed).to_yaml() for seed in range(300))
     assert [key for key in DIRECTIVES if key not in texts] == []
-    assert [name for name in ("roles:", "variants:", "tune:", "choose:", "pow2:", "divides:", "$tx", "note:", "where:") if name not in texts] == []
+    assert [
+        name for name in ("roles:", "variants:", "tune:", "choose:", "pow2:", "divides:", "$tx", "note:", "where:") if name not in texts
+    ] == []

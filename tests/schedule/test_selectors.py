@@ -1,16 +1,16 @@
 """Selectors: what they match, what they refuse, which of several entries a stage takes."""
 
+# ruff: noqa: E501 (one case a line)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from fluorite.algo.errors import PlanError
 from fluorite.schedule import ExecutionPlan, Place, assign, bind, bound, parse_selector, select
 from fluorite.schedule.selectors import generalised
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 PLACE = Place("p.yaml", 3, 21)
 
@@ -77,6 +77,7 @@ def test_a_stage_comes_before_a_scope_of_its_name() -> None:
          "  train_step/layers.0/up/matmul ... train_step/layers.11/up/matmul   (gpt.py:33)\n  for all of them write: layers.*/up/matmul\n  for one of them write: layers.0/up/matmul"),
         ("layers.1/softmax", False, 'error[P104]: "layers.1/softmax" is a module or operator of 4 stages; a key of schedule names stages\n  its stages: train_step/layers.1/softmax/exp,'),
         ("a//b", True, "error[P106]"), ("", True, "error[P106]"), ("/", True, "error[P106]"), ("{x}", True, "error[P106]"), ("x**", True, "error[P106]"),
+        ("*a*a*a*a*", True, "error[P106]"),
         ("knd=matmul", True, "error[P106]: \"knd=matmul\" is no selector\n  'knd' is not known"), ("/".join(["**"] * 9), True, "error[P106]"),
     ],
 )  # fmt: skip
@@ -103,13 +104,25 @@ def test_the_target_of_compute_at_binds_with_its_entry() -> None:
 
 
 def test_specificity() -> None:
-    order = ["/train_step/layers.0/gelu", "layers.0/gelu", "layers.<0-3>/gelu", "layers.*/gelu", "gelu", "layers.<0-3>/*", "*", "kind=elementwise", "**"]
+    order = [
+        "/train_step/layers.0/gelu",
+        "layers.0/gelu",
+        "layers.<0-3>/gelu",
+        "layers.*/gelu",
+        "gelu",
+        "layers.<0-3>/*",
+        "*",
+        "kind=elementwise",
+        "**",
+    ]
     ranks = [parse_selector(text).specificity for text in order]
     assert ranks == sorted(ranks, reverse=True) and len(set(ranks)) == len(ranks)
 
 
 def test_the_most_specific_entry_wins() -> None:
-    plan = ExecutionPlan.from_yaml("schedule: {layers.*/gelu: [fetch], layers.<0-1>/gelu: auto, layers.0/gelu: [compute_root], kind=elementwise: auto}")
+    plan = ExecutionPlan.from_yaml(
+        "schedule: {layers.*/gelu: [fetch], layers.<0-1>/gelu: auto, layers.0/gelu: [compute_root], kind=elementwise: auto}"
+    )
     taken = {path: match.selector for path, match in assign(plan.entries(), STAGES).items()}
     assert [taken[f"predict/layers.{i}/gelu"] for i in range(3)] == ["layers.0/gelu", "layers.<0-1>/gelu", "layers.*/gelu"]
     assert taken["train_step/head"] == "kind=elementwise"

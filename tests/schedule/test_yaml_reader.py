@@ -1,15 +1,15 @@
 """The strict reader: what is refused, where, and in which words."""
 
+# ruff: noqa: E501 (one case a line)
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from fluorite.algo.errors import PlanError
 from fluorite.schedule import ExecutionPlan, Parallel, Split, Vectorize
 from fluorite.schedule.notation.tree import Leaf, core_value
 from fluorite.schedule.notation.yaml_reader import MAX_BYTES, MAX_DEPTH, read_tree
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 def refusal(text: str | bytes) -> str:
@@ -86,7 +86,9 @@ def test_an_empty_file_is_the_empty_plan(text: str) -> None:
 
 
 def test_axes_are_text_whatever_yaml_1_1_makes_of_them() -> None:
-    plan = ExecutionPlan.from_yaml("schedule: {a: [{parallel: no}, {split: {axis: on, factor: 0x10}}, {vectorize: y}, {unroll: 1e-3}, {parallel: 0}]}")
+    plan = ExecutionPlan.from_yaml(
+        "schedule: {a: [{parallel: no}, {split: {axis: on, factor: 0x10}}, {vectorize: y}, {unroll: 1e-3}, {parallel: 0}]}"
+    )
     steps = plan.schedule["a"]
     assert steps[:3] == (Parallel("no"), Split("on", 16), Vectorize("y"))
     assert [step.axis for step in steps[3:]] == ["1e-3", "0"]
@@ -106,8 +108,24 @@ def test_every_value_has_its_place() -> None:
     text = "schedule:\n  unsharp:\n    - tile: {y: 64, x: 512}\n    - split: {axis: x, factor: 8}\n    - parallel: y\n  rows:\n    - compute_at: {stage: unsharp, axis: z}\n    - reorder: [a, bb]\n"
     plan = ExecutionPlan.from_yaml(text, "2.yaml")
     tile, split, parallel = plan.schedule["unsharp"]
-    places = [tile.at("y"), tile.at("sizes", "x"), split.at("axis"), split.at("factor"), split.place, parallel.at("axis"), plan.schedule["rows"][0].at("axis")]
-    assert [str(place) for place in places] == ["2.yaml:3:17", "2.yaml:3:24", "2.yaml:4:21", "2.yaml:4:32", "2.yaml:4:7", "2.yaml:5:17", "2.yaml:7:42"]
+    places = [
+        tile.at("y"),
+        tile.at("sizes", "x"),
+        split.at("axis"),
+        split.at("factor"),
+        split.place,
+        parallel.at("axis"),
+        plan.schedule["rows"][0].at("axis"),
+    ]
+    assert [str(place) for place in places] == [
+        "2.yaml:3:17",
+        "2.yaml:3:24",
+        "2.yaml:4:21",
+        "2.yaml:4:32",
+        "2.yaml:4:7",
+        "2.yaml:5:17",
+        "2.yaml:7:42",
+    ]
     assert str(plan.schedule["rows"][1].at("loops", 1)) == "2.yaml:8:20"
     assert [str(entry.place) for entry in plan.entries()] == ["2.yaml:2:3", "2.yaml:6:3"]
 

@@ -1,0 +1,31 @@
+"""fluorite under the empty plan, the hand-written plan, and the tuned one where there is one. Results go to arrays that are there already."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import fluorite as fl
+
+from fluorite.codegen import driver
+
+from . import algorithms
+from .workloads import WORKLOADS, Array
+
+VARIANTS = ("fluorite empty", "fluorite hand", "fluorite tuned")
+PLANS = Path(__file__).parent / "plans"
+
+
+def build(name: str, variant: str) -> Callable[[], Array] | None:
+    kind = variant.split()[-1]
+    plan = None if kind == "empty" else PLANS / (f"{name}.yaml" if kind == "hand" else f"{name}_tuned.yaml")
+    if plan is not None and not plan.exists():
+        return None
+    data = WORKLOADS[name].inputs()
+    graph = fl.trace(getattr(algorithms, name))
+    sizes = {str(size): n for i in graph.methods[0].inputs for size, n in zip(graph[i].shape, data[graph[i].name].shape, strict=True)}
+    model = driver.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
+    arguments = list(data.values())
+    out = np.empty_like(model(*arguments))
+    return lambda: model(*arguments, out=out)  # type: ignore[no-any-return]

@@ -1,0 +1,98 @@
+"""What is measured: shapes, data, a reference result, and the least work that each workload needs."""
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Data = Mapping[str, Array]
+GAUSS = np.exp(-(np.arange(-3, 4) ** 2) / (2 * 1.5**2))
+GAUSS = (GAUSS / GAUSS.sum()).astype(np.float32)
+LUMA = (np.float32(0.299), np.float32(0.587), np.float32(0.114))
+F32 = np.float32
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`flops` and `bytes` of one call at least (each input read once, each output written once); `footprint` decides which memory must deliver them."""
+
+    name: str
+    text: str
+    flops: float
+    bytes: float
+    data: Callable[[np.random.Generator], Data]
+    reference: Callable[[Data], Array]
+
+    def inputs(self) -> Data:
+        """The same for every peer."""
+        return self.data(np.random.default_rng(zlib.crc32(self.name.encode())))
+
+
+def _random(**shapes: tuple[int, ...]) -> Callable[[np.random.Generator], Data]:
+    return lambda r: {name: r.random(shape, F32) for name, shape in shapes.items()}
+
+
+def _normal(**shapes: tuple[int, ...]) -> Callable[[np.random.Generator], Data]:
+    return lambda r: {name: r.standard_normal(shape, F32) for name, shape in shapes.items()}
+
+
+def blur(d: Data) -> Array:
+    x = d["image"]
+    rows = (x[:, :-2] + x[:, 1:-1] + x[:, 2:]) * F32(1 / 3)
+    return (rows[:-2] + rows[1:-1] + rows[2:]) * F32(1 / 3)
+
+
+def _gray(x: Array) -> Array:
+    return LUMA[0] * x[0] + LUMA[1] * x[1] + LUMA[2] * x[2]
+
+
+def unsharp(d: Data) -> Array:
+    gray = _gray(d["image"])
+    h, w = gray.shape[0] - 6, gray.shape[1] - 6
+    down = sum(GAUSS[i] * gray[i:i + h] for i in range(7))
+    soft = sum(GAUSS[i] * down[:, i:i + w] for i in range(7))
+    middle = gray[3:-3, 3:-3]
+    return ((F32(2) * middle - soft) / middle) * d["image"][:, 3:-3, 3:-3]
+
+
+def harris(d: Data) -> Array:
+    g, k = _gray(d["image"]), F32(1 / 12)
+    dx, dy = (g[:, 2:] - g[:, :-2]) * k, (g[2:] - g[:-2]) * k
+    ix, iy = dx[:-2] + 2 * dx[1:-1] + dx[2:], dy[:, :-2] + 2 * dy[:, 1:-1] + dy[:, 2:]
+
+    def box(p: Array) -> Array:
+        t = p[:, :-2] + p[:, 1:-1] + p[:, 2:]
+        return t[:-2] + t[1:-1] + t[2:]
+
+    a, b, c = box(ix * ix), box(iy * iy), box(ix * iy)
+    t = a + b
+    return a * b - c * c - F32(0.04) * t * t
+
+
+def softmax(d: Data) -> Array:
+    e = d["x"] - d["x"].max(1, keepdims=True)
+    np.exp(e, out=e)
+    e /= e.sum(1, keepdims=True)
+    return e
+
+
+def layernorm(d: Data) -> Array:
+    x = d["x"]
+    c = x - x.mean(1, keepdims=True)
+    c *= 1 / np.sqrt((c * c).mean(1, keepdims=True) + F32(1e-5))
+    return c * d["gain"] + d["bias"]
+
+
+_P, _H, _S = 2048 * 2048, 1536 * 2560, 128 * 1024
+WORKLOADS = {w.name: w for w in (
+    Workload("blur", "3x3 blur in two stages, float32, 2048 x 2048", 6 * _P, 8 * _P, _random(image=(2050, 2050)), blur),
+    Workload("unsharp", "unsharp mask, 7-tap separable Gaussian, float32, 3 x 2048 x 2048", 47 * _P, 24 * _P, lambda r: {"image": r.random((3, 2054, 2054), F32) * F32(0.9) + F32(0.1)}, unsharp),
+    Workload("harris", "Harris corners, float32, 3 x 1536 x 2560", 60 * _H, 16 * _H, _random(image=(3, 1540, 2564)), harris),
+    Workload("sgemm", "matrix product, float32, 1024^3", 2 * 1024**3, 12 * 1024**2, _normal(a=(1024, 1024), b=(1024, 1024)), lambda d: d["a"] @ d["b"]),
+    Workload("softmax", "softmax of the rows of 128 x 1024, float32", 10 * _S, 8 * _S, _normal(x=(128, 1024)), softmax),
+    Workload("layernorm", "layer norm of the rows of 128 x 1024, float32", 8 * _S, 8 * _S, lambda r: {**_normal(x=(128, 1024), bias=(1024,))(r), "gain": r.random(1024, F32)}, layernorm),
+)}  # fmt: skip

@@ -1,0 +1,130 @@
+"""What the rules ask about stages: costs, volumes, how one reads another."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, axes_of, walk
+from fluorite.algo.extent import Extent, at_most, symbols_of
+from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.linear import linear
+
+FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
+EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}
+TRANSCENDENTAL = 12
+
+
+def cost(s: Stage) -> int:
+    """A rough number of vector instructions for one evaluation of the value."""
+    total = 0
+    for n in walk(s.value):
+        if isinstance(n, Op) and not (n.weak and n.dtype == "int32"):
+            total += 0 if n.op in FREE else EXPENSIVE.get(n.op, TRANSCENDENTAL if n.op in _HARD else 1)
+    return total
+
+
+_HARD = frozenset(("exp", "log", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "log1p", "expm1", "exp2", "log2", "log10", "sinh", "cosh", "asin", "acos", "atan", "atan2", "pow"))
+
+
+def volume(extents: Iterable[Extent]) -> Extent:
+    total: Extent = 1
+    for n in extents:
+        total = total * n
+    return total
+
+
+def work(s: Stage) -> Extent:
+    """Evaluations of the value."""
+    return volume((*s.extents, *(s.reduction.extents if s.reduction else ())))
+
+
+def known(n: Extent, otherwise: int) -> int:
+    return n if isinstance(n, int) else otherwise
+
+
+def sites(c: Stage, p: int) -> list[tuple[Expr, ...]]:
+    """The different indices at which c reads p."""
+    return list(dict.fromkeys(r.index for r in c.reads if r.source == p))
+
+
+def is_bare(index: tuple[Expr, ...]) -> bool:
+    """Whether the index is different axes, one each."""
+    return all(isinstance(i, Axis) for i in index) and len(set(index)) == len(index)
+
+
+def pointwise(c: Stage, p: Stage) -> bool:
+    """Whether c reads p only at its own position."""
+    found = sites(c, p.id)
+    return len(found) == 1 and len(found[0]) == len(c.axes) and all(i is a for i, a in zip(found[0], c.axes, strict=True))
+
+
+def follows(c: Stage, p: Stage, depth: int) -> bool:
+    """Whether every read of p by c starts with c's first `depth` axes."""
+    return len(p.axes) >= depth and len(c.axes) >= depth and all(all(i is a for i, a in zip(index[:depth], c.axes[:depth], strict=True)) for index in sites(c, p.id))
+
+
+def last_axis_is_contiguous(s: Stage, a: Axis) -> bool:
+    """Whether most reads that depend on axis a run along memory with it."""
+    along = across = 0
+    for r in s.reads:
+        if not r.index or a not in set(axes_of_index(r.index)):
+            continue
+        inner = linear(r.index[-1])
+        if inner.coefficient(a) == 1 and all(a not in set(axes_of(i)) for i in r.index[:-1]):
+            along += 1
+        else:
+            across += 1
+    return along >= across
+
+
+def axes_of_index(index: tuple[Expr, ...]) -> list[Axis]:
+    return [a for i in index for a in axes_of(i)]
+
+
+def is_flat(g: Graph, s: Stage) -> bool:
+    """Whether s and everything it reads can be walked as one contiguous array."""
+    for r in s.reads:
+        t = g[r.source]
+        if not t.shape:
+            continue
+        same = len(r.index) == len(s.axes) and all(i is a for i, a in zip(r.index, s.axes, strict=True))
+        if not same or tuple(map(str, t.shape)) != tuple(map(str, s.extents)):
+            return False
+    return not any(isinstance(n, Axis) for n in _outside_reads(s.value))
+
+
+def _outside_reads(e: Expr) -> Iterable[Expr]:
+    yield e
+    if isinstance(e, Op):
+        for a in e.args:
+            yield from _outside_reads(a)
+
+
+def fits(a: Extent, b: Extent) -> bool:
+    """Whether a <= b is sure."""
+    return at_most(a, b)
+
+
+def is_symbolic(s: Stage) -> bool:
+    return any(symbols_of(n) for n in s.extents)
+
+
+def is_product(s: Stage) -> bool:
+    """A sum of products in which the last axis is absent from one factor: operands are used again."""
+    return factors(s) is not None
+
+
+def factors(s: Stage) -> tuple[Read, Read] | None:
+    """(the factor without the last axis, the factor with it) of a sum of products of two reads with reuse on both sides."""
+    if s.reduction is None or s.reduction.kind != "sum" or not s.axes or not isinstance(s.value, Op) or s.value.op != "mul":
+        return None
+    a, b = s.value.args
+    if not isinstance(a, Read) or not isinstance(b, Read):
+        return None
+    last = s.axes[-1]
+    has = [last in set(axes_of_index(r.index)) for r in (a, b)]
+    if has == [False, True]:
+        return a, b
+    return (b, a) if has == [True, False] else None
+
+
+__all__ = ["Const", "axes_of_index", "cost", "factors", "fits", "follows", "is_bare", "is_flat", "is_product", "is_symbolic", "known", "last_axis_is_contiguous", "pointwise", "sites", "volume", "work"]

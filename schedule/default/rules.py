@@ -1,0 +1,193 @@
+"""Which stages the default scheduler inlines and fuses, and which rule schedules each kernel."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fluorite.algo.extent import Extent
+from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.linear import linear
+
+from ..directives import ComputeInline, Directive
+from ..machine import Machine
+from ..scheduled import Undecided
+from . import kernels
+from .analysis import cost, factors, fits, follows, is_product, pointwise, sites, volume, work
+
+Directives = tuple[Directive, ...]
+_CHEAP = 1
+_STRIP_WINDOW = 64
+
+
+@dataclass
+class Chosen:
+    """The directives so far, by path, and the stages that already have a kernel."""
+
+    graph: Graph
+    undecided: Undecided
+    directives: dict[str, Directives] = field(default_factory=dict)
+    inlined: set[int] = field(default_factory=set)
+    placed: set[int] = field(default_factory=set)
+
+    @property
+    def machine(self) -> Machine:
+        return self.undecided.machine
+
+    def free(self, s: Stage) -> bool:
+        return s.id in self.undecided.stages and s.id not in self.placed and s.id not in self.inlined
+
+    def may_fuse(self, a: int, b: int) -> bool:
+        """Whether a and b may share a kernel."""
+        if (a, b) in self.undecided.apart or (b, a) in self.undecided.apart:
+            return False
+        of_a = next((g for g in self.undecided.together if a in g), None)
+        of_b = next((g for g in self.undecided.together if b in g), None)
+        if of_a is None and of_b is None:
+            return self.undecided.fuse
+        return of_a is of_b
+
+
+def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]:
+    """Directives for the undecided stages, by path (rewrites among them, so some paths are of stages that these make)."""
+    if undecided.machine.is_gpu:
+        from ..default_gpu import default_gpu
+
+        return default_gpu(g, undecided)
+    inlined = inline_cheap(g, undecided)
+    after = g
+    from ..rewrites import inline
+
+    for s in g.stages:
+        if s.id in inlined:
+            current = after.stage(s.id)
+            assert current is not None
+            after = inline(after, current)
+    chosen = Chosen(after, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, set(inlined))
+    for s in reversed(after.stages):
+        if chosen.free(s):
+            schedule_kernel(chosen, s)
+    return chosen.directives
+
+
+def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
+    """Stages whose expression goes into their readers: those evaluated no more often for it, and those that cost next to nothing."""
+    chosen = Chosen(g, undecided)
+    out: set[int] = set()
+    spent: dict[int, int] = {}
+    for s in g.stages:
+        if s.id not in undecided.stages or s.reduction is not None or s.id in g.outputs:
+            spent[s.id] = cost(s)
+            continue
+        mine = cost(s) + sum(spent.get(i, 0) * len(sites(s, i)) for i in s.sources if i in out)
+        spent[s.id] = mine
+        readers = g.consumers[s.id]
+        if not readers or not all(c.id in undecided.stages and chosen.may_fuse(s.id, c.id) for c in readers):
+            continue
+        if any(is_product(c) for c in readers):
+            continue
+        places = sum(len(sites(c, s.id)) for c in readers)
+        once = places == 1 and fits(work(readers[0]), volume(s.extents))
+        if once or (places <= 2 and mine <= _CHEAP and not any(c.reduction for c in readers)) or mine == 0:
+            out.add(s.id)
+    return out
+
+
+def schedule_kernel(chosen: Chosen, root: Stage) -> None:
+    """One kernel whose loops `root` owns, with the producers that are better computed inside it."""
+    g = chosen.graph
+    product = epilogue_of(chosen, root)
+    if product is not None:
+        chosen.placed |= {root.id, product.id}
+        chosen.directives |= kernels.matmul(g, product, root, chosen.machine)
+        return
+    chosen.placed.add(root.id)
+    if factors(root) is not None:
+        chosen.directives |= kernels.matmul(g, root, root, chosen.machine)
+        return
+    depth, row = row_members(chosen, root)
+    if row:
+        chosen.placed |= {s.id for s in row}
+        chosen.directives |= kernels.rows(g, root, row, depth, chosen.machine, chosen.undecided.reassociate)
+        return
+    strip = strip_members(chosen, root)
+    if strip:
+        chosen.placed |= {s.id for s in strip}
+        chosen.directives |= kernels.strips(g, root, strip, chosen.machine)
+        return
+    if root.reduction is not None:
+        chosen.directives |= kernels.reduction(g, root, chosen.machine, chosen.undecided.reassociate)
+        return
+    chosen.directives |= kernels.elementwise(g, root, chosen.machine)
+
+
+def epilogue_of(chosen: Chosen, root: Stage) -> Stage | None:
+    """The product that root finishes: read at its own position, by nothing else."""
+    if root.reduction is not None:
+        return None
+    g = chosen.graph
+    for i in root.sources:
+        p = g.stage(i)
+        if (p is not None and chosen.free(p) and p.id not in g.outputs and factors(p) is not None and pointwise(root, p)
+                and [c.id for c in g.consumers[i]] == [root.id] and chosen.may_fuse(root.id, i)):
+            return p
+    return None
+
+
+def row_members(chosen: Chosen, root: Stage) -> tuple[int, list[Stage]]:
+    """Producers that follow root's outer axes and are computed row by row inside it: softmax, norms."""
+    for depth in range(len(root.axes) - (0 if root.reduction else 1), 0, -1):
+        members = _closure(chosen, root, lambda c, p, depth=depth: follows(c, p, depth) and factors(p) is None)  # type: ignore[misc]
+        if any(m.reduction is not None for m in members) or (root.reduction is not None and members):
+            return depth, members
+    return 0, []
+
+
+def strip_members(chosen: Chosen, root: Stage) -> list[Stage]:
+    """Producers that a strip of root's outermost axis needs only a strip of: stencils."""
+    if len(root.axes) < 2:
+        return []
+
+    def near(c: Stage, p: Stage) -> bool:
+        if p.reduction is not None and not (isinstance(volume(p.reduction.extents), int) and volume(p.reduction.extents) <= _STRIP_WINDOW):
+            return False
+        if len(p.axes) != len(root.axes) or factors(p) is not None:
+            return False
+        return all(_moves_along(c, index) for index in sites(c, p.id))
+
+    return _closure(chosen, root, near)
+
+
+def _moves_along(c: Stage, index: tuple[object, ...]) -> bool:
+    """Whether the first index moves with c's first axis only, plus constants and small windows."""
+    from fluorite.algo.expr import Axis, Expr, Op
+
+    first = index[0]
+    assert isinstance(first, Expr)
+    if isinstance(first, Op) and first.op == "edge":
+        first = first.args[0]
+    form = linear(first)
+    windows = set(c.reduce_axes)
+    return form.coefficient(c.axes[0]) == 1 and all(isinstance(a, Axis) and (a is c.axes[0] or a in windows) for a in form.atoms)
+
+
+def _closure(chosen: Chosen, root: Stage, joins: object) -> list[Stage]:
+    """Free producers of root, nearest first, whose readers are all inside and join each of them."""
+    g = chosen.graph
+    inside = {root.id}
+    members: list[Stage] = []
+    changed = True
+    while changed:
+        changed = False
+        for p in reversed(g.stages):
+            if p.id in inside or not chosen.free(p) or p.id in g.outputs or not chosen.may_fuse(root.id, p.id):
+                continue
+            readers = g.consumers[p.id]
+            if readers and all(c.id in inside for c in readers) and all(joins(c, p) for c in readers):  # type: ignore[operator]
+                inside.add(p.id)
+                members.append(p)
+                changed = True
+    order = [s.id for s in g.stages]
+    return sorted(members, key=lambda s: order.index(s.id))
+
+
+__all__ = ["Chosen", "Extent", "default_schedule", "inline_cheap"]

@@ -1,0 +1,118 @@
+"""The published names: the stages of every operator and their axes. Plans speak of them, so a change here breaks plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import fluorite as fl
+import numpy as np
+import pytest
+
+X, IMAGE, IDS = fl.f32("n", "features=8"), fl.f32("n", 4, "h", "w"), fl.i32("n", "t")
+UNARY = ["abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "elu", "erf", "exp", "exp2", "expm1", "floor", "gelu", "isfinite", "isinf", "isnan", "leaky_relu", "log", "log10", "log1p", "log2", "logical_not", "negative", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "silu", "sin", "sinh", "softplus", "sqrt", "square", "tan", "tanh", "trunc"]
+BINARY = ["add", "atan2", "divide", "equal", "floor_divide", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "not_equal", "pow", "subtract"]
+BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
+FEATURES = "n features"
+
+GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
+    **{name: (lambda x, f=name: getattr(fl, f)(x), {"x": X}, f"{name}[{FEATURES}]") for name in UNARY},
+    **{name: (lambda x, f=name: getattr(fl, f)(x, x), {"x": X}, f"{name}[{FEATURES}]") for name in BINARY},
+    **{name: (lambda k, f=name: getattr(fl, f)(k, k), {"k": IDS}, f"{name}[n t]") for name in BITS},
+    **{name: (lambda x, f=name: getattr(fl, f)(x, 1), {"x": X}, f"{name}[n | features]") for name in ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]},
+    **{name: (lambda x, f=name: getattr(fl, f)(x), {"x": X}, f"{name}[{FEATURES}]") for name in ("ones_like", "zeros_like", "tril", "triu")},
+    "invert": (lambda k: fl.invert(k), {"k": IDS}, "invert[n t]"),
+    "where": (lambda x: fl.where(x > 0, x, 0), {"x": X}, f"greater[{FEATURES}], where[{FEATURES}]"),
+    "clamp": (lambda x: fl.clamp(x, 0, 1), {"x": X}, f"clamp[{FEATURES}]"),
+    "cast": (lambda x: fl.cast(x, fl.i32), {"x": X}, f"astype[{FEATURES}]"),
+    "saturate": (lambda x: fl.saturate(fl.u8, x), {"x": X}, f"saturate[{FEATURES}]"),
+    "mean": (lambda x: fl.mean(x, 1), {"x": X}, "mean/sum[n | features], mean[n]"),
+    "var": (lambda x: fl.var(x, 1), {"x": X}, "var/mean/sum[n | features], var/mean[n], var/sum[n | features], var[n]"),
+    "std": (lambda x: fl.std(x, 1), {"x": X}, "std/mean/sum[n | features], std/mean[n], std/sum[n | features], std[n]"),
+    "softmax": (
+        lambda x: fl.softmax(x), {"x": X},
+        "softmax/max[n | features], softmax/exp[n features], softmax/sum[n | features], softmax[n features]",
+    ),
+    "log_softmax": (
+        lambda x: fl.log_softmax(x), {"x": X},
+        "log_softmax/max[n | features], log_softmax/shift[n], log_softmax/sum[n | features], log_softmax[n features]",
+    ),
+    "logsumexp": (
+        lambda x: fl.logsumexp(x, 1), {"x": X},
+        "logsumexp/max[n | features], logsumexp/shift[n], logsumexp/sum[n | features], logsumexp[n]",
+    ),
+    "layer_norm": (
+        lambda x: fl.layer_norm(x), {"x": X},
+        "layer_norm/mean/sum[n | features], layer_norm/mean[n], layer_norm/var/sum[n | features], layer_norm/var[n], layer_norm[n features]",
+    ),
+    "rms_norm": (
+        lambda x: fl.rms_norm(x), {"x": X},
+        "rms_norm/square[n features], rms_norm/mean/sum[n | features], rms_norm/mean[n], rms_norm[n features]",
+    ),
+    "matmul": (lambda x, w: x @ w, {"x": fl.f32("n", "t", 8), "w": fl.f32(8, 3)}, "matmul[n i j | k]"),
+    "dot": (lambda x: fl.dot(x[0], x[0]), {"x": X}, "dot[ | k]"),
+    "outer": (lambda x: fl.outer(x[0], x[0]), {"x": X}, "outer[i j]"),
+    "linear": (
+        lambda x, w, b: fl.linear(x, w, b), {"x": X, "w": fl.f32("features=8", "out=3"), "b": fl.f32("out=3")},
+        "linear/matmul[i j | k], linear/bias[i j]",
+    ),
+    "conv2d": (lambda x, w: fl.conv2d(x, w), {"x": IMAGE, "w": fl.f32(6, 4, 3, 3)}, "conv2d[n o y x | c ky kx]"),
+    "max_pool2d": (lambda x: fl.max_pool2d(x, 2), {"x": IMAGE}, "max_pool2d[n c y x | ky kx]"),
+    "avg_pool2d": (lambda x: fl.avg_pool2d(x, 2), {"x": IMAGE}, "avg_pool2d/sum[n c y x | ky kx], avg_pool2d[n c y x]"),
+    "global_avg_pool2d": (lambda x: fl.global_avg_pool2d(x), {"x": IMAGE}, "global_avg_pool2d/sum[n i1 | h w], global_avg_pool2d[n i1]"),
+    "global_max_pool2d": (lambda x: fl.global_max_pool2d(x), {"x": IMAGE}, "global_max_pool2d[n i1 | h w]"),
+    "attention": (
+        lambda q: fl.attention(q, q, q, causal=True), {"q": fl.f32("n", "t", 8)},
+        "attention/scores[n i j | k], attention/scaled[n i j], attention/softmax/masked[n i j], attention/softmax/max[n i | j], "
+        "attention/softmax/exp[n i j], attention/softmax/sum[n i | j], attention/softmax[n i j], attention[n i j | k]",
+    ),
+    "concatenate": (lambda x: fl.concatenate([x, x]), {"x": X}, f"concatenate[{FEATURES}]"),
+    "stack": (lambda x: fl.stack([x, x]), {"x": X}, "stack[i0 n features]"),
+    "pad": (lambda x: fl.pad(x, 1), {"x": X}, f"pad[{FEATURES}]"),
+    "take": (lambda x, k: fl.take(x, k, 1), {"x": X, "k": fl.i32("m", "t")}, "take[n m t]"),
+    "take_along_axis": (lambda x, k: fl.take_along_axis(x, k, 1), {"x": X, "k": IDS}, "take_along_axis[n t]"),
+    "embedding": (lambda k, w: fl.embedding(k, w), {"k": IDS, "w": fl.f32(100, "features=8")}, "embedding[n t features]"),
+    "one_hot": (lambda k: fl.one_hot(k, 5), {"k": IDS}, "one_hot[n t c]"),
+    "arange": (lambda: fl.arange(5), {}, "arange[i]"),
+    "eye": (lambda: fl.eye(5), {}, "eye[i j]"),
+    "zeros": (lambda x: fl.zeros(("n", 3)), {"x": X}, "zeros[n i1]"),
+    "ones": (lambda: fl.ones(2), {}, "ones[i0]"),
+    "full": (lambda: fl.full((), 1), {}, "full[]"),
+    "full_like": (lambda x: fl.full_like(x, 1), {"x": X}, f"full_like[{FEATURES}]"),
+}  # fmt: skip
+VIEWS = ["asarray", "broadcast_to", "constant", "edge", "expand_dims", "flatten", "flip", "moveaxis", "reflect", "repeat", "reshape", "split", "squeeze", "swapaxes", "tile", "transpose", "wrap"]
+
+
+def published(graph: fl.Graph) -> str:
+    def one(s: fl.Stage) -> str:
+        inner = " | " + " ".join(a.name for a in s.reduce_axes) if s.reduction else ""
+        return f"{s.path.split('/', 1)[1]}[{' '.join(s.axis_names)}{inner}]"
+
+    return ", ".join(map(one, graph.stages))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_stages_and_axes(name: str) -> None:
+    fn, inputs, want = GOLDEN[name]
+    assert published(fl.trace(fn, inputs=inputs)) == want
+
+
+def test_every_operator_is_listed() -> None:
+    from fluorite.algo import ops
+
+    assert sorted([*GOLDEN, *VIEWS]) == sorted(ops.__all__)
+
+
+def test_repeated_operators_are_numbered_and_stages_know_their_operator() -> None:
+    graph = fl.trace(lambda x: fl.exp(fl.exp(fl.softmax(x))), inputs={"x": X})
+    assert [s.path.split("/", 1)[1] for s in graph.stages][-2:] == ["exp", "exp_2"]
+    assert {s.op for s in graph.stages[:4]} == {"softmax"}
+    renamed = fl.trace(lambda x: fl.mean(x, name="cost"), inputs={"x": X})
+    assert published(renamed) == "cost/sum[ | n features], cost[]" and {s.op for s in renamed.stages} == {"mean"}
+
+
+def test_constants_are_copies() -> None:
+    table = np.ones(3, np.float32)
+    graph = fl.trace(lambda: fl.asarray(table) * 2)
+    table[:] = 5
+    assert graph.run().tolist() == [2, 2, 2]
