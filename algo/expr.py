@@ -153,6 +153,10 @@ class Expr(metaclass=_Interned):
         raise refuse("A102", "the truth value of an expression", "its value is known only when the kernel runs",
                      "fl.where(condition, a, b)", "& | ~ instead of and, or, not")
 
+    def __index__(self) -> int:
+        raise refuse("A103", "an expression where Python needs an integer", "its value is known only when the kernel runs",
+                     "fl.asarray(table) before the stage, to index a NumPy array by it")
+
     def __iter__(self) -> Iterator[Any]:
         raise refuse("A102", "iteration over an expression", "it is one scalar")
 

@@ -1,7 +1,7 @@
 """Initial values of parameters: functions of a random generator and a shape.
 
-Each may stand with or without its arguments: ``init=fl.init.zeros`` and ``init=fl.init.uniform(-0.1, 0.1)``. Weights are [in, out] when they have
-two axes, and [out, in, ...] (kernels over space) when they have more; a vector has as many inputs as elements.
+Each may stand with or without its arguments: ``init=fl.init.zeros`` and ``init=fl.init.uniform(-0.1, 0.1)``. Weights are [in, out]
+when they have two axes, and [out, in, ...] (kernels over space) when they have more; a vector has as many inputs as elements.
 """
 
 from __future__ import annotations

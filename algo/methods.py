@@ -6,17 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .expr import Expr
     from .tensor import Tensor
 
 
 class Methods:
     """Arithmetic broadcasts as in NumPy; inside a stage a rank-0 tensor is a number."""
-
-    if TYPE_CHECKING:
-        ndim: int
-
-        def as_scalar(self) -> Expr: ...
 
     def __add__(self, other: Any) -> Any:
         return _ops().add(self, other)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -117,6 +117,13 @@ class MethodInfo:
     reader: str | None = None
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def method(fn: F, /) -> F: ...
+@overload
+def method(*, batch: str | None = None, training: bool = False, reader: str | None = None) -> Callable[[F], F]: ...
 def method(fn: Callable[..., Any] | None = None, *, batch: str | None = None, training: bool = False, reader: str | None = None) -> Any:
     """Marks a Program's method as compiled. `batch` names the batch axis."""
     if training or reader is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .expr import refuse
 from .extent import Extent, symbol
+from .unbuilt import Unbuilt
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class DType:
         return Spec(self.dtype_name, tuple(names), tuple(shape))
 
     def __getitem__(self, parts: Any) -> Spec:
-        _, *dims = parts if isinstance(parts, tuple) else (parts,)
+        container, *dims = parts if isinstance(parts, tuple) else (parts,)
+        if isinstance(container, Unbuilt):
+            raise container.refusal(f"{self!r}[fl.{container.__name__}, ...]")
         return self(*dims)
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tempfile
 from pathlib import Path
 
 from . import limits, overheads
@@ -32,12 +33,11 @@ def line(r: Result, best_peer: float | None, limit: float) -> str:
     return f"  {r.variant:16} {r.median * 1e6:10.1f} us  (best {r.best * 1e6:.1f}, {len(r.times)} times) {ratio}  {100 * limit / r.median:4.0f}% of the limit  error {r.difference:.0e}{note}"
 
 
-def report(w: Workload, results: list[Result], found: limits.Limits) -> None:
-    limit, why = found.seconds(w.flops, w.bytes)
-    print(f"{w.name}: {w.text}; limit {limit * 1e6:.0f} us by {why}")
+def report(w: Workload, results: list[Result], limit: limits.Limit) -> None:
+    print(f"{w.name}: {w.text}; limit {limit.text()}")
     peers = [r.median for r in results if not r.error and not r.variant.startswith("fluorite")]
     for r in sorted(results, key=lambda r: r.median if not r.error else float("inf")):
-        print(line(r, min(peers, default=None), limit), flush=True)
+        print(line(r, min(peers, default=None), limit.seconds), flush=True)
 
 
 def main() -> None:
@@ -47,17 +47,16 @@ def main() -> None:
     if unknown:
         raise SystemExit(f"no workload {', '.join(unknown)}; there are {', '.join((*WORKLOADS, *overheads.NAMES))}")
     kept = {}
-    if any(n in WORKLOADS for n in names):
-        found = limits.measured(given.threads)
-        print(found.text())
+    with tempfile.TemporaryDirectory() as folder:
+        program = limits.built(Path(folder))
         workers = [Worker(p, python_of(p, given.peer_env), given.threads) for p in ("fluorite", *(p for p in given.peers.split(",") if p))]
-        for name in (n for n in names if n in WORKLOADS):
-            results = prepare(WORKLOADS[name], workers, [v for v in given.variants.split(",") if v])
-            measure(WORKLOADS[name], results, workers, given.rounds, given.samples)
-            report(WORKLOADS[name], results, found)
-            kept[name] = {r.variant: {"samples": r.samples, "build": r.build, "difference": r.difference, "error": r.error} for r in results}
-        for w in workers:
-            w.close()
+        for w in (WORKLOADS[n] for n in names if n in WORKLOADS):
+            results = prepare(w, workers, [v for v in given.variants.split(",") if v])
+            measure(w, results, workers, given.rounds, given.samples)
+            report(w, results, limits.limit(program, given.threads, w.flops, w.bytes))
+            kept[w.name] = {r.variant: {"samples": r.samples, "build": r.build, "difference": r.difference, "error": r.error} for r in results}
+        for worker in workers:
+            worker.close()
     for name in (n for n in names if n in overheads.NAMES):
         kept[name] = overheads.run(name)
     if given.output:

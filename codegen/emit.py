@@ -41,7 +41,8 @@ class _Emitter:
     def declare(self, b: Buffer) -> Any:
         shape = [self.extent(n) for n in b.shape]
         alignment = np.dtype(b.dtype).itemsize if b.memory == "global" else 64      # callers' arrays are rarely aligned further
-        return tirx.decl_buffer(shape, b.dtype, _identifier(b.name), scope=SCOPE[b.memory], data_alignment=alignment)
+        scope = "global" if self.serial and b.memory == "shared" else SCOPE[b.memory]
+        return tirx.decl_buffer(shape, b.dtype, _identifier(b.name), scope=scope, data_alignment=alignment)
 
     # ------------------------------------------------------------ statements
     def statement(self, s: Statement) -> Any:

@@ -11,20 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fluorite.algo.errors import InternalError, PlanError, Problem
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, binary, rewrite, walk
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, axis, binary, rewrite, walk
 from fluorite.algo.extent import Extent, at_most, nonnegative, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import bounds, is_index, linear, simplify, within
-from fluorite.schedule.directives import Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
+from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from fluorite.schedule.grouping import Placement
-from fluorite.schedule.notation.places import NOWHERE
-from fluorite.schedule.nest import SERIAL, THREAD, UNROLLED, VECTOR, Guard, Loop, Nest, shape, start
+from fluorite.schedule.notation.places import NOWHERE, Place
+from fluorite.schedule.nest import BLOCK, PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Guard, Loop, Nest, shape, start
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
 
+from .gpu import legality, nests
 from .reductions import accumulate, accumulators, initial
 from .statements import Allocate, Buffer, For, If, Kernel, Statement, Store, sequence
 
-TRUE = Const(True, "bool", False)
+TRUE, FALSE = Const(True, "bool", False), Const(False, "bool", False)
 SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
 
 
@@ -59,6 +60,9 @@ def lower(graph: Graph, plan: KernelPlan, native: Callable[[str], int]) -> tuple
     except PlanError as error:
         work.problems += error.problems
         body = None
+    if plan.gpu and body is not None:
+        body, shared = nests.hoisted(body)
+        work.problems += legality.shared_bytes(plan.stages[-1], shared, plan.directives)
     if work.problems or body is None:
         return None, work.problems, work.nests
     from .partition import partition
@@ -76,10 +80,28 @@ class _Lowering:
         self.storage: dict[int, tuple[Buffer, tuple[Expr, ...]]] = {}      # stage -> its buffer and the origin that indices are relative to
         self.allocated: list[Buffer] = []
         self.initialised: set[int] = set()
+        self.parallel: list[str] = []
+        self.lanes: Mapping[str, Extent] = {}           # GPU: the kernel's threads
+        self.threads: list[Loop] = []                   # GPU: the thread loops around the place that is being lowered
 
     # ------------------------------------------------------------ the whole kernel
+    def _check_results(self) -> None:
+        """A result, or what another kernel reads, must be stored whole."""
+        for i, at in self.plan.placements.items():
+            if i in self.plan.outputs:
+                s, place = self.by_id[i], at.directive.at() if at.directive else NOWHERE
+                reader = next((c.name for c in self.graph.consumers[i] if c.id not in self.by_id), None)
+                why = f"{reader} reads it in another kernel" if reader else f"it is a result of {s.method}"
+                self.problems.append(place.problem("P205", f"{s.name} cannot be computed inside {self.by_id[at.owner].name}", f"{why}, so all of it is needed", ("compute_root",), path=s.path, source=s.source))
+
     def roots(self) -> Statement:
         done: list[Statement] = []
+        self._check_results()
+        self.problems += legality.wrong_target(self.plan.stages, self.plan.directives, self.plan.gpu)
+        if self.plan.gpu:
+            self.problems += legality.kernel_shape([s for s in self.plan.stages if s.id not in self.plan.placements], self.plan.directives)
+        if self.problems:
+            raise PlanError(self.problems)
         for s in self.plan.stages:
             if s.id not in self.plan.placements:
                 buffer = Buffer(s.id, s.name, s.dtype, s.extents, "global" if s.id in self.plan.outputs else "workspace")
@@ -87,7 +109,10 @@ class _Lowering:
                 if buffer.memory == "workspace":
                     self.allocated.append(buffer)
                 placed = self._place(s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
-                done.append(self._loops(placed, 0))
+                loops = self._loops(placed, 0)
+                if self.plan.gpu and not s.axes:
+                    loops = For(axis("block"), "block", as_expr(0), as_expr(1), BLOCK, "x", loops)
+                done.append(loops)
         body = sequence(*done)
         for b in reversed(self.allocated):
             body = Allocate(b, body)
@@ -112,6 +137,9 @@ class _Lowering:
         nest = start(s.path, s.axes, bounds_of, s.reduce_axes, reduction.extents if reduction else ())
         nest, problems = shape(nest, self._directives(s), self.native, s.dtype, s.source)
         self.problems += problems
+        nest = replace(nest, loops=tuple(replace(x, kind=SERIAL) if x.kind in (VECTOR, UNROLLED) and x.extent == 1 else x for x in nest.loops))
+        if self.plan.gpu:
+            nest = self._on_gpu(s, nest)
         guards = list(nest.guards)
         for a in s.axes:
             i = box[a]
@@ -120,6 +148,8 @@ class _Lowering:
         nest = replace(nest, guards=tuple(guards))
         self.nests[s.id] = nest
         self._check_placements(s, nest)
+        if self.problems:
+            raise PlanError(self.problems)
         for loop in nest.loops:
             self.ranges[loop.var] = loop.extent
         values = {a: simplify(binary("add", box[a].start, nest.value(a)), self.ranges) for a in s.axes}
@@ -127,19 +157,72 @@ class _Lowering:
         return Placed(s, nest, box, values, sticking)
 
     def _check_placements(self, owner: Stage, nest: Nest) -> None:
+        """Every stage that is computed at a loop of this nest: is there such a loop, may it be computed there, and do its readers come later?"""
+        vector = next((n for n, loop in enumerate(nest.loops) if loop.kind == VECTOR), len(nest.loops))
+        legal = ", ".join(loop.name for loop in nest.loops[:vector])
         for i, at in self.plan.placements.items():
-            if at.owner == owner.id and nest.loop(at.loop) is None:
-                s, place = self.by_id[i], at.directive.at("axis") if at.directive else NOWHERE
+            if at.owner != owner.id:
+                continue
+            s, place, why = self.by_id[i], at.directive.at("axis") if at.directive else NOWHERE, ""
+            if nest.loop(at.loop) is None:
                 why = "no such loop" + (f" any more, {nest.gone[at.loop]}" if at.loop in nest.gone else "")
-                legal = tuple(loop.name for loop in nest.loops if loop.kind not in (VECTOR,))
-                self.problems.append(place.problem("P204", f"{s.name} cannot be computed at {owner.name}'s \"{at.loop}\"", f"{why}; legal: {', '.join(legal)}", (), path=s.path, source=s.source))
+            elif nest.position(at.loop) >= vector:
+                why = f"{nest.loops[vector].name} is vectorised, and a stage is not computed in the lanes of another"
+            else:
+                late = next((c for c in self.plan.stages if i in c.sources and not self._inside(c.id, owner.id, nest.position(at.loop), nest)), None)
+                if late is not None:
+                    why = f"{late.name} reads it too, and is computed outside that loop"
+            if why:
+                self.problems.append(place.problem("P204", f"{s.name} cannot be computed at {owner.name}'s \"{at.loop}\"", f"{why}; legal: {legal or 'none'}", (), path=s.path, source=s.source))
+
+    def _inside(self, i: int, owner: int, position: int, nest: Nest) -> bool:
+        """Whether stage i is computed within this loop of the owner."""
+        if i == owner:
+            return True
+        at = self.plan.placements.get(i)
+        if at is None:
+            return False
+        if at.owner == owner:
+            return nest.loop(at.loop) is None or nest.position(at.loop) >= position
+        return self._inside(at.owner, owner, position, nest)
+
+    def _on_gpu(self, s: Stage, nest: Nest) -> Nest:
+        nest = nests.arranged(nest)
+        ds = self.plan.directives.get(s.id, ())
+        self.problems += legality.any_nest(s, nest, ds, self.native)
+        if s.id not in self.plan.placements:
+            self.lanes = nests.lanes_of(nest)
+            self.problems += legality.root_nest(s, nest, ds)
+        else:
+            self.problems += legality.moved_nest(s, nest, ds, self.storage[s.id][0].memory, self._in_all_threads(), self.lanes)
+        if self.problems:
+            raise PlanError(self.problems)
+        return nest
+
+    def _in_all_threads(self) -> bool:
+        return {loop.lane for loop in self.threads} == set(self.lanes)
 
     def _directives(self, s: Stage) -> tuple[Directive, ...]:
-        return tuple(d for d in self.plan.directives.get(s.id, ()) if isinstance(d, SHAPING))
+        ds = self.plan.directives.get(s.id, ())
+        fetch = nests.fetch_of(ds) if self.plan.gpu else None
+        if fetch is not None and self.lanes and s.axes and s.reduction is None:
+            return nests.dealt(s, fetch, self.lanes)
+        return tuple(d for d in ds if isinstance(d, SHAPING))
 
     def _memory(self, s: Stage) -> str:
+        if self.plan.gpu:
+            return self._gpu_memory(s)
         chosen = next((d.memory for d in self.plan.directives.get(s.id, ()) if isinstance(d, StoreIn)), None)
         return {"registers": "local", "stack": "local", "shared": "shared", "global": "workspace", None: "workspace"}[chosen]
+
+    def _gpu_memory(self, s: Stage) -> str:
+        ds = self.plan.directives.get(s.id, ())
+        chosen = next((d.memory for d in ds if isinstance(d, StoreIn)), None)
+        if chosen == "global":
+            raise legality.not_in_kernel(s, ds)
+        if chosen is None:
+            return "local" if self._in_all_threads() and not any(isinstance(d, GpuThreads | Fetch) for d in ds) else "shared"
+        return "shared" if chosen == "shared" else "local"
 
     # ------------------------------------------------------------ loops, outermost first
     def _loops(self, p: Placed, k: int) -> Statement:
@@ -153,19 +236,42 @@ class _Lowering:
         loop = nest.loops[k]
         inside = [self.by_id[i] for i, at in self.plan.placements.items() if at.owner == p.stage.id and at.loop == loop.name]
         inside.sort(key=lambda s: self.plan.stages.index(s))
+        if loop.kind == THREAD:
+            self.threads.append(loop)
+        if loop.kind == PARALLEL:
+            if self.parallel:
+                raise PlanError([self._directive_of(p, loop, Parallel).problem("P212", f"parallel: {p.stage.name} is computed inside {self.parallel[-1]}, which is parallel already",
+                                                                               "parallel loops do not nest", ("parallel only the outer one",), path=p.stage.path, source=p.stage.source)])
+            self.parallel.append(f"{loop.name} of {p.stage.name}")
         body = self._with_producers(p, k, inside, lambda: self._loops(p, k + 1))
+        if loop.kind == PARALLEL:
+            self.parallel.pop()
+        if loop.kind == THREAD:
+            self.threads.pop()
         return self._for(p, loop, body, k)
+
+    def _directive_of(self, p: Placed, loop: Loop, kind: type[Directive]) -> Place:
+        """Where the plan made the loop what it is."""
+        found = [d for d in self.plan.directives.get(p.stage.id, ()) if isinstance(d, kind)]
+        return found[0].at("axis") if found else NOWHERE
 
     def _for(self, p: Placed, loop: Loop, body: Statement, k: int) -> Statement:
         """The loop with every guard that its variable completes: as a shorter extent where that is linear, else as a test."""
         extent = as_expr(loop.extent)
         tests: list[Expr] = []
         known = {x.var for x in p.nest.loops[:k + 1]}
+        late = set(self._late(p))
+        if loop.kind == VECTOR:
+            inner = next((x for x in p.nest.loops[k + 1:] if not isinstance(x.extent, int)), None)
+            raise PlanError(self.problems if inner is None else [self._directive_of(p, loop, Vectorize).problem("P215", f"vectorize: {inner.name}, inside {loop.name}, has {inner.extent} iterations, known only when the kernel runs",
+                                                                            "all loops inside a vector have constant extents", (f"reorder so that {loop.name} is innermost",), path=p.stage.path, source=p.stage.source)])
         for value, limit in self._guards(p):
             form = linear(value)
+            if (value, limit) in late:
+                continue
             if loop.var not in set(axes_of(value)) or not all(a in known or not self._is_loop(p, a) for a in axes_of(value)):
                 continue
-            if loop.kind != THREAD and form.coefficient(loop.var) == 1 and loop.var not in {a for x in form.atoms if x is not loop.var for a in axes_of(x)}:
+            if loop.kind not in (THREAD, UNROLLED) and form.coefficient(loop.var) == 1 and loop.var not in {a for x in form.atoms if x is not loop.var for a in axes_of(x)}:
                 extent = binary("min", extent, binary("sub", limit, binary("sub", value, loop.var)))
             else:
                 tests.append(value < limit)
@@ -186,6 +292,28 @@ class _Lowering:
             out.append((value, limit))
         return out
 
+    def _late(self, p: Placed) -> list[tuple[Expr, Expr]]:
+        """GPU: guards that differ between threads and would enclose a barrier; they are tested around each store instead."""
+        if not self.plan.gpu:
+            return []
+        barriers = [p.nest.position(at.loop) for i, at in self.plan.placements.items() if at.owner == p.stage.id and p.nest.loop(at.loop) and self._has_barrier(i)]
+        barriers += [n for n, loop in enumerate(p.nest.loops) if loop.kind == THREAD and loop.reduction]
+        last = max(barriers, default=-1)
+        mine = [loop.var for loop in p.nest.loops]
+        threads = {loop.var for loop in (*p.nest.loops, *self.threads) if loop.kind == THREAD}
+        out = []
+        for value, limit in self._guards(p):
+            used = set(axes_of(value))
+            if max((n for n, v in enumerate(mine) if v in used), default=-1) <= last and (used | set(axes_of(limit))) & threads:
+                out.append((value, limit))
+        return out
+
+    def _has_barrier(self, i: int) -> bool:
+        ds = self.plan.directives.get(i, ())
+        if any(isinstance(d, Fetch | GpuThreads) for d in ds) or any(isinstance(d, StoreIn) and d.memory == "shared" for d in ds):
+            return True
+        return any(self._has_barrier(j) for j, at in self.plan.placements.items() if at.owner == i)
+
     # ------------------------------------------------------------ producers computed inside
     def _with_producers(self, p: Placed, k: int, producers: Sequence[Stage], rest: Callable[[], Statement]) -> Statement:
         if not producers:
@@ -193,12 +321,17 @@ class _Lowering:
         parts: list[Statement] = []
         buffers: list[Buffer] = []
         boxes = self._boxes(p, k)
+        together = self._boxes(p, k, by_block=True) if self.plan.gpu else boxes
         for s in producers:
-            interval, sticking = self._needed(s, boxes, p)
+            memory = self._memory(s)
+            interval, sticking = self._needed(s, together if memory == "shared" else boxes, p)
             box = dict(zip(s.axes, interval, strict=True))
             boxes[s.id] = box
-            memory = self._memory(s)
+            if memory == "shared":
+                together[s.id] = box
             buffer = Buffer(s.id, s.name, s.dtype, tuple(i.bound for i in interval), memory)
+            if self.plan.gpu and not all(isinstance(n, int) for n in buffer.shape):
+                raise legality.symbolic(s, buffer.shape, self.plan.directives.get(s.id, ()))
             if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):
                 d = next(d for d in self.plan.directives[s.id] if isinstance(d, StoreIn))
                 raise PlanError([d.at("memory").problem("P213", f"store_in: {d.memory}: {s.name} keeps {' x '.join(map(str, buffer.shape))} elements at a time",
@@ -211,18 +344,29 @@ class _Lowering:
             body = Allocate(b, body)
         return body
 
-    def _boxes(self, p: Placed, k: int) -> dict[int, Box]:
-        """What one iteration of loop k computes of the owner: the loops outside are points, those inside their whole range."""
+    def _boxes(self, p: Placed, k: int, by_block: bool = False) -> dict[int, Box]:
+        """What one iteration of loop k computes of the owner: the loops outside are points, those inside their whole range.
+
+        `by_block`: what all threads of the block compute of it together.
+        """
         free: dict[Axis, Interval] = {loop.var: whole(loop.extent) for loop in p.nest.loops[k + 1:]}
+        if by_block:
+            free |= {loop.var: whole(loop.extent) for loop in self.threads}
         box: dict[Axis, Interval] = {}
         s = p.stage
         for a in (*s.axes, *s.reduce_axes):
-            box[a] = self._span(p, a, image(p.values[a], free))
+            box[a] = self._span(p, a, image(p.values[a], free), free if by_block else {})
         return {s.id: box}
 
-    def _span(self, p: Placed, a: Axis, raw: Raw | None) -> Interval:
+    def _span(self, p: Placed, a: Axis, raw: Raw | None, free: Box) -> Interval:
         """The part of axis a that one iteration covers: not beyond the owner's own box."""
         mine = p.box.get(a) or whole(p.stage.ranges[a])
+        if free and (set(axes_of(mine.start)) | set(axes_of(mine.length))) & free.keys():
+            first_, last_ = image(mine.start, free), image(mine.last, free)
+            if first_ is None or last_ is None or raw is None:
+                return whole(p.stage.ranges[a])
+            length = binary("add", binary("sub", last_.last, first_.first), as_expr(1))
+            mine = Interval(first_.first, length, raw.bound)
         if raw is None:
             return mine
         first, last = simplify(raw.first, self.ranges), simplify(raw.last, self.ranges)
@@ -295,6 +439,9 @@ class _Lowering:
     def _rounded(self, s: Stage, a: Axis, bound: Extent) -> Extent:
         """The bound rounded up so that this axis's splits divide it."""
         assert isinstance(bound, int)
+        if self.plan.gpu and (fetch := nests.fetch_of(self.plan.directives.get(s.id, ()))) is not None:
+            vector = (fetch.vector or 1) if a is s.axes[-1] else 1
+            return -(-bound // vector) * vector
         nest = start(s.path, s.axes, [bound if x is a else 1 for x in s.axes], s.reduce_axes, s.reduction.extents if s.reduction else ())
         nest, _ = shape(nest, self._directives(s), self.native, s.dtype)
         _, high = bounds(nest.value(a), {loop.var: loop.extent for loop in nest.loops})
@@ -307,6 +454,8 @@ class _Lowering:
         spatial = tuple(loop for loop in inner if not loop.reduction)
         reduction = p.stage.reduction
         assert reduction is not None
+        if self.plan.gpu and nests.reduces_by_block(p.nest):
+            return self._block_reduction(p, k)
         arg = reduction.kind.startswith("arg")
         if spatial and arg:
             raise PlanError([NOWHERE.problem("P214", f"{p.stage.name}: loop {spatial[0].name} lies inside a reduction loop of {reduction.kind}", "its running best is one value",
@@ -317,19 +466,37 @@ class _Lowering:
             for b in scalars:
                 self.storage[b.id] = (b, (as_expr(0),))
             init = [Store(b.id, (as_expr(0),), e) for b, e in zip(scalars, initial(p.stage), strict=True)]
-            body = sequence(*init, self._loops(p, k), Store(p.stage.id, self._own_index(p), Read(scalars[0].id, (as_expr(0),), scalars[0].dtype)))
+            body = sequence(*init, self._loops(p, k), self._kept(p, Store(p.stage.id, self._own_index(p), Read(scalars[0].id, (as_expr(0),), scalars[0].dtype))))
             for b in reversed(scalars):
                 body = Allocate(b, body)
             return body
         init_store = Store(p.stage.id, self._own_index(p), initial(p.stage)[0])
         return sequence(self._init_nest(p, spatial, k, init_store), self._loops(p, k))
 
+    def _block_reduction(self, p: Placed, k: int) -> Statement:
+        accumulator = accumulators(p.stage)[0]
+        self.storage[accumulator.id] = (accumulator, (as_expr(0),))
+        reducing = [loop for loop in p.nest.loops[k:] if loop.kind == THREAD]
+        self.threads += reducing
+        body = self._loops(p, k + len(reducing))
+        del self.threads[len(self.threads) - len(reducing):]
+        store = self._kept(p, Store(p.stage.id, self._own_index(p), nests.result_of(p.stage, p.nest)))
+        return nests.block_reduction(p.stage, p.nest, body, store)
+
+    def _kept(self, p: Placed, store: Statement) -> Statement:
+        """The store of a finished reduction, inside the guards that could not be tested further out."""
+        reduced = {loop.var for loop in p.nest.loops if loop.reduction}
+        tests = [v < n for v, n in self._late(p) if not set(axes_of(v)) & reduced]
+        return If(_all(tests), store) if tests else store
+
     def _init_nest(self, p: Placed, spatial: tuple[Loop, ...], k: int, store: Statement) -> Statement:
         if not spatial:
             return store
         reduced = {loop.var for loop in p.nest.loops if loop.reduction}
         guards = [(v, n) for v, n in self._guards(p) if not (set(axes_of(v)) & reduced) and set(axes_of(v)) & {x.var for x in spatial}]
-        return self._versions(p, spatial, guards, [], lambda _: store)
+        outer = [(v, n) for v, n in self._late(p) if not set(axes_of(v)) & (reduced | {x.var for x in spatial})]
+        body = self._versions(p, spatial, guards, [], lambda _: store)
+        return If(_all([v < n for v, n in outer]), body) if outer else body
 
     # ------------------------------------------------------------ tiles: the innermost constant loops
     def _tile_start(self, p: Placed) -> int:
@@ -349,7 +516,9 @@ class _Lowering:
         lanes = {x.var for x in loops if x.kind == VECTOR}
         first = next((n for n, x in enumerate(loops) if x.reduction), None)
         start_here = first if first is not None and not any(x.reduction for x in p.nest.loops[:k]) and not self._initialised(p) else None
-        return self._versions(p, loops, guards, self._interior(p, lanes), lambda fast: self._update(p, fast), start_here)
+        body = self._versions(p, loops, guards, self._interior(p, lanes), lambda fast: self._update(p, fast), start_here)
+        outer = [v < n for v, n in self._late(p) if not set(axes_of(v)) & inside]
+        return If(_all(outer), body) if outer else body
 
     def _initialised(self, p: Placed) -> bool:
         return p.stage.id in self.initialised
@@ -360,10 +529,11 @@ class _Lowering:
         tile = {x.var: x.extent for x in loops}
         conditions: list[Expr] = []
         for value, limit in guards:
-            conditions.append(simplify(_extreme(value, tile, True) < limit, self.ranges))
-        for t in tests:
-            conditions += [simplify(c, self.ranges) for c in _throughout(t, tile)]
-        fast = self._written(p, loops, leaf(tests), reduction_at, (), True)
+            worst = _extreme(value, tile, True)
+            conditions.append(FALSE if worst is None else simplify(worst < limit, self.ranges))
+        decided = {t: c for t in tests if (c := _throughout(t, tile)) is not None}
+        conditions += [simplify(c, self.ranges) for c in decided.values()]
+        fast = self._written(p, loops, leaf(list(decided)), reduction_at, (), True)
         held = _all(conditions)
         if isinstance(held, Const):
             if held.value:
@@ -380,7 +550,9 @@ class _Lowering:
             if tests:
                 body = If(_all([v < n for v, n in tests]), body)
             for n, loop in reversed(list(enumerate(inner))):
-                body = For(loop.var, loop.name, as_expr(0), as_expr(loop.extent), loop.kind if marked else SERIAL, loop.lane if marked else "", body)
+                # registers can only be indexed by constants, so a GPU's guarded version is written out too
+                kind = loop.kind if marked else UNROLLED if self.plan.gpu and loop.kind in (VECTOR, UNROLLED) else SERIAL
+                body = For(loop.var, loop.name, as_expr(0), as_expr(loop.extent), kind, loop.lane if marked else "", body)
                 if inner is loops and n == reduction_at:
                     spatial = [x for x in loops[n:] if not x.reduction]
                     reduced = {x.var for x in loops if x.reduction}
@@ -432,14 +604,18 @@ class _Lowering:
                 return p.values.get(e)
             if isinstance(e, Read):
                 if e.source in self.by_id:
-                    _, origin = self.storage[e.source]
-                    return Read(e.source, tuple(simplify(binary("sub", i, o), self.ranges) for i, o in zip(e.index, origin, strict=True)), e.dtype)
+                    buffer, origin = self.storage[e.source]
+                    local = tuple(simplify(binary("sub", i, o), self.ranges) for i, o in zip(e.index, origin, strict=True))
+                    return Read(e.source, self._safe(local, buffer.shape) if p.padded else local, e.dtype)
                 if p.padded:
-                    shape_ = self.graph[e.source].shape
-                    return Read(e.source, tuple(i if within(i, n, self.ranges) or not i.weak else Op("edge", (i, as_expr(n)), "int32", True) for i, n in zip(e.index, shape_, strict=True)), e.dtype)
+                    return Read(e.source, self._safe(e.index, self.graph[e.source].shape), e.dtype)
             return None
 
         return simplify(rewrite(p.stage.value, rule, memo), self.ranges)
+
+    def _safe(self, index: tuple[Expr, ...], shape_: tuple[Extent, ...]) -> tuple[Expr, ...]:
+        """The index, clamped where a tile that sticks out could leave the tensor."""
+        return tuple(i if within(i, n, self.ranges) or not i.weak else Op("edge", (i, as_expr(n)), "int32", True) for i, n in zip(index, shape_, strict=True))
 
 
 def _same(a: Expr, b: Expr) -> bool:
@@ -462,31 +638,42 @@ def _conjuncts(c: Expr) -> list[Expr]:
     return [*_conjuncts(c.args[0]), *_conjuncts(c.args[1])] if isinstance(c, Op) and c.op == "and" else [c]
 
 
-def _extreme(e: Expr, tile: Mapping[Axis, Extent], largest: bool) -> Expr:
-    """e with the tile's variables where it is largest (or smallest); exact for linear forms."""
+def _extreme(e: Expr, tile: Mapping[Axis, Extent], largest: bool) -> Expr | None:
+    """A bound of e over the tile's variables, exact for linear forms; None where there is no simple one."""
     form = linear(e)
     total: Expr = as_expr(form.constant)
     for atom, c in form.terms:
-        positive = not isinstance(c, int) or c > 0
+        upper = nonnegative(c) == largest
+        part: Expr | None = atom
         if isinstance(atom, Axis) and atom in tile:
-            part: Expr = as_expr(tile[atom] - 1) if positive == largest else as_expr(0)
-        elif isinstance(atom, Op) and set(axes_of(atom)) & set(tile) and atom.op in ("floordiv", "min", "max", "edge"):
-            part = Op(atom.op, (_extreme(atom.args[0], tile, positive == largest), *(_extreme(a, tile, positive == largest) for a in atom.args[1:])), atom.dtype, atom.weak)
-        elif set(axes_of(atom)) & set(tile) and isinstance(atom, Op) and atom.op == "mod":
-            part = binary("sub", atom.args[1], as_expr(1)) if positive == largest else as_expr(0)
-        else:
-            part = atom
+            part = as_expr(tile[atom] - 1) if upper else as_expr(0)
+        elif set(axes_of(atom)) & set(tile):
+            part = _extreme_atom(atom, tile, upper)
+        if part is None or not (nonnegative(c) or nonnegative(c * -1)):
+            return None
         total = binary("add", total, binary("mul", part, as_expr(c)))
     return total
 
 
-def _throughout(test: Expr, tile: Mapping[Axis, Extent]) -> list[Expr]:
-    """A comparison that must hold for the whole tile."""
+def _extreme_atom(atom: Expr, tile: Mapping[Axis, Extent], upper: bool) -> Expr | None:
+    match atom:
+        case Op(op="floordiv" | "edge" as op, args=(a, b)) if not axes_of(b):
+            inner = _extreme(a, tile, upper)
+            return None if inner is None else Op(op, (inner, b), atom.dtype, atom.weak)
+        case Op(op="min" | "max" as op, args=(a, b)) if is_index(atom):
+            x, y = _extreme(a, tile, upper), _extreme(b, tile, upper)
+            return None if x is None or y is None else binary(op, x, y)
+        case Op(op="mod" | "wrap" | "reflect", args=(_, n)) if not axes_of(n):
+            return binary("sub", n, as_expr(1)) if upper else as_expr(0)
+    return None
+
+
+def _throughout(test: Expr, tile: Mapping[Axis, Extent]) -> Expr | None:
+    """A condition under which a comparison holds for the whole tile."""
     assert isinstance(test, Op)
     a, b = test.args
-    difference = binary("sub", a, b)
-    worst = _extreme(difference, tile, True)
-    return [worst < 0 if test.op == "lt" else worst <= 0]
+    worst = _extreme(binary("sub", a, b), tile, True)
+    return None if worst is None else worst < 0 if test.op == "lt" else worst <= 0
 
 
 def _assume(e: Expr, known: Sequence[Expr], ranges: Mapping[Axis, Extent]) -> Expr:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
 os.environ.setdefault("TVM_NUM_THREADS", str(os.cpu_count() or 1))      # TVM's own default is half the cores
@@ -14,11 +15,12 @@ from tvm.target import Target
 VERSION: str = tvm.__version__
 FFI_VERSION: str = tvm_ffi.__version__
 ForKind = tirx.ForKind
+_build = import_module("tvm.tirx.build")       # the package exports a function of the same name
 
 LOOP_KIND = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
 
 
-def pipeline() -> Any:
+def pipeline(gpu: bool = False) -> Any:
     """The passes between our loop nests and code generation. Loops arrive final, so nothing here schedules."""
     s, t = s_tir.transform, tirx.transform
 
@@ -26,11 +28,11 @@ def pipeline() -> Any:
     def run(mod: Any, _context: Any) -> Any:
         passes = [
             s.UnifyThreadBinding(),
+            *([s.LowerOpaqueBlock()] if gpu else []),       # binds loops to blocks and threads
             t.StmtSimplify(),
             t.FlattenBuffer(),
             t.BF16ComputeLegalize(),
             t.VectorizeLoop(True),
-            t.StorageRewrite(),
             t.UnrollLoop(),
             t.StmtSimplify(),
             t.RemoveNoOp(),
@@ -65,6 +67,54 @@ def compile_functions(functions: dict[str, Any], target: dict[str, Any], config:
     """A loadable module with these functions, by name."""
     with tvm.transform.PassContext(config=config or {}):
         return tvm.compile(tvm.IRModule(functions), target=Target(target), tir_pipeline="fluorite")
+
+
+def as_tensor(array: Any) -> Any:
+    """A NumPy array as an argument of a compiled function, without a copy."""
+    return tvm_ffi.from_dlpack(array)
+
+
+def split_for_device(functions: dict[str, Any], target: dict[str, Any]) -> tuple[Any, list[tuple[Any, Any]]]:
+    """Host module and (device module, target) pairs of GPU functions, ready for code generation."""
+    _, finish_host, finish_device = _registered()
+    module = tirx.transform.BindTarget(Target(target).with_host(host_target()))(tvm.IRModule(functions))
+    host, devices = _build.split_host_device_mods(pipeline(gpu=True)(module))
+    return finish_host()(host), [(finish_device()(m), t) for t, m in devices.items()]
+
+
+def generate(module: Any, target: Any) -> Any:
+    """The runtime module of device or host functions."""
+    return _build.codegen_build(module, target)
+
+
+def host_target() -> Any:
+    return Target({"kind": "llvm"})
+
+
+def kernel_signatures(module: Any) -> list[tuple[str, list[str], list[str]]]:
+    """Of every device function: its name, the types of its parameters ("handle" for a pointer), the tags of its launch arguments."""
+    out = []
+    for function in module.functions.values():
+        dtypes = ["handle" if isinstance(p.ty, tvm.ir.PointerType) else str(p.ty.dtype) for p in function.params]
+        out.append((str(function.attrs["global_symbol"]), dtypes, [str(tag) for tag in function.attrs["tirx.kernel_launch_params"]]))
+    return out
+
+
+def register_function(name: str, function: Any) -> None:
+    """What compiled code finds under this name; replaces an earlier one."""
+    tvm_ffi.register_global_func(name, function, override=True)
+
+
+def imitate_device(kind: str) -> None:
+    """Memory of a device that is not there, in memory of the CPU."""
+    cpu = tvm.get_global_func("device_api.cpu")
+    if tvm.get_global_func(f"device_api.{kind}", allow_missing=True) is None:
+        tvm_ffi.register_global_func(f"device_api.{kind}", lambda *a: cpu(*a))
+
+
+def tensor_on(kind: str, array: Any) -> Any:
+    """A copy of a NumPy array on a device."""
+    return tvm.runtime.tensor(array, device=tvm.device(kind, 0))
 
 
 __all__ = ["FFI_VERSION", "LOOP_KIND", "VERSION", "ForKind", "Target", "compile_functions", "pipeline", "s_tir", "tirx", "tvm", "tvm_ffi"]

@@ -24,7 +24,7 @@ _INSTEAD = "leave the section out: the program then runs on one device, with the
 
 def problems_of(plan: ExecutionPlan) -> list[Problem]:
     """Sections and directives not built yet, holes that nobody defines, selectors that are none, contradictions between sections."""
-    found = [*_later_sections(plan), *_later_directives(plan), *_unknown_names(plan), *_bad_selectors(plan)]
+    found = [*_later_sections(plan), *_later_directives(plan), *_unknown_names(plan), *_misspelt_holes(plan), *_bad_selectors(plan)]
     if plan.mesh and plan.roles:
         found.append(plan.place_of("roles").problem("P009", "mesh and roles exclude each other", "mesh is short for one role called main"))
     try:
@@ -64,6 +64,12 @@ def _unknown_names(plan: ExecutionPlan) -> Iterator[Problem]:
         if name not in known:
             tries = nearest(f"${name}", [f"${one}" for one in known]) or (f"define it: holes: {{{name}: {{choose: [8, 16]}}}}",)
             yield place.problem("P014", f"${name} is no hole of this plan", "", tries)
+
+
+def _misspelt_holes(plan: ExecutionPlan) -> Iterator[Problem]:
+    for name, value in plan.holes.items():
+        if isinstance(value, Table) and len(value) == 1 and (close := nearest(next(iter(value)), ("choose", "range", "pow2", "divides"))):
+            yield plan.place_of("holes", name).problem("P014", f"${name} is {{{next(iter(value))}: ...}}, which is no hole", "", close)
 
 
 def _bad_selectors(plan: ExecutionPlan) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from fluorite.algo.errors import PlanError, Problem
 
 from .directives import Directive
 from .directives.base import BySizes
-from .notation.constraint import ConstraintError, evaluate, parse
+from .notation.constraint import ConstraintError, evaluate, parse, variables
 from .notation.fields import Kind, ListOf, Nullable, OneOf, TableOf
 from .notation.holes import AUTO, Choose, Divides, Hole, Pow2, Range, Ref
 from .notation.places import Place, Step
@@ -26,6 +26,7 @@ R = TypeVar("R", bound=Record)
 Extents = Callable[[str | None, str], int | None]
 _SKIPPED = ("holes", "tune", "provenance")
 _ROUNDS = 64
+_NAMED = Kind(auto=())
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def label(value: Any) -> str:
 
 
 def holes_of(plan: ExecutionPlan, extents: Extents | None = None) -> dict[str, OpenHole]:
-    """The open holes of a resolved plan by id, named ones first, then in the order of the plan.
+    """The open holes of a resolved plan by id, named ones first, then in the order of the plan; named ones that nothing uses are left out.
 
     `extents(selector, axis)` gives the extent of an axis of the stage under whose selector a `{divides: axis}` stands (None for a named
     hole), or None if it is not known: then 1 is the only candidate. `auto` for a whole stage is no hole here; the scheduler decides it.
@@ -207,16 +208,21 @@ class _Walk:
     def __init__(self, plan: ExecutionPlan, extents: Extents) -> None:
         self.plan, self.extents = plan, extents
         self.found: dict[str, OpenHole] = {}
+        self.paths: dict[str, tuple[Step, ...]] = {}
+        self.used: dict[str, None] = dict.fromkeys(name for text in plan.tune.where for name in variables(parse(text)))
         for name, value in plan.holes.items():
-            if isinstance(value, Hole) and not isinstance(value, Ref):
-                place = plan.place_of("holes", name)
-                self.found[f"${name}"] = OpenHole(f"${name}", value, self.candidates(value, Kind(auto=()), None, place), place)
+            self.visit(value, _NAMED, (f"${name}",), plan.place_of("holes", name), ())
         for section, kind in kinds(type(plan)).items():
             if section not in _SKIPPED:
                 self.visit(getattr(plan, section), kind, (section,), plan.place_of(section), ())
+        unused = {f"${name}" for name in plan.holes if name not in self.used}
+        self.found = {name: hole for name, hole in self.found.items() if name.split("/")[0] not in unused}
 
     def visit(self, value: Any, kind: Kind, path: tuple[Step, ...], place: Place, within: tuple[tuple[str, int], ...]) -> None:
-        if isinstance(value, Ref) or (value == AUTO and isinstance(value, Hole) and not kind.auto):
+        if isinstance(value, Ref):
+            self.used.update(dict.fromkeys(value.names))
+            return
+        if isinstance(value, Hole) and value == AUTO and not kind.auto and kind is not _NAMED:
             return
         if isinstance(value, Hole):
             here = value.place if value.place.line else place
@@ -225,6 +231,7 @@ class _Walk:
             known = self.found.get(hole_id)
             if known is None:
                 self.found[hole_id] = OpenHole(hole_id, value, candidates, here, within)
+                self.paths[hole_id] = path
             elif list(known.candidates) != list(candidates):
                 asked = f"{hole_id} is defined twice, with different values"
                 raise PlanError(here.problem("P014", asked, f"first at {known.place}", ("give one of them another name",)))
@@ -258,11 +265,26 @@ class _Filling:
 
     def __init__(self, walk: _Walk, assignment: Mapping[str, Any], names: dict[str, Any]) -> None:
         self.walk, self.assignment, self.names = walk, assignment, names
+        self.active: list[str] = []
+
+    def named(self, ref: Ref, kind: Kind, place: Place) -> Any:
+        """The value of a named hole, or of arithmetic on some, holes inside it filled as well."""
+        value = _value_of(ref, self.names, place)
+        if not ref.is_name or not isinstance(value, (Record, tuple, Table)):
+            return value
+        if ref.text in self.active:
+            raise PlanError(place.problem("P014", f"{ref.text} contains itself", " -> ".join((*self.active, ref.text))))
+        hole = self.walk.found.get(ref.text)
+        choice = ("choose", hole.index(value)) if hole else ()
+        self.active.append(ref.text)
+        filled = self.value(value, kind, (*self.walk.paths.get(ref.text, (ref.text,)), *choice), place)
+        self.active.pop()
+        return filled
 
     def value(self, value: Any, kind: Kind, path: tuple[Step, ...], place: Place) -> Any:
         """The value without holes; the same object if it has none."""
         if isinstance(value, Ref):
-            return _value_of(value, self.names, place)
+            return self.named(value, kind, place)
         if isinstance(value, Hole):
             if value == AUTO and not kind.auto:
                 return value

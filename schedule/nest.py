@@ -265,6 +265,8 @@ def _mark(nest: Nest, name: str, kind: str, d: Directive, lane: str = "", place:
         raise _Refused(place.problem("P211", f"{d.label()}: {name} has {loop.extent} iterations", f"more than {limit} would make very much code", (f"split {name} first",)))
     if kind == PARALLEL and (other := next((x for x in nest.loops if x.kind == PARALLEL), None)) is not None:
         raise _Refused(place.problem("P212", f"parallel: {other.name} of this nest is parallel already", "parallel loops do not nest", (f"fuse: [{other.name}, {name}] first",)))
+    if kind == VECTOR and (other := next((x for x in nest.loops if x.kind == VECTOR), None)) is not None:
+        raise _Refused(place.problem("P209", f"vectorize: {other.name} of this nest is vectorised already", "a vector has one direction", (f"fuse: [{other.name}, {name}] first", f"unroll: {name}")))
     at = nest.position(name)
     return replace(nest, loops=(*nest.loops[:at], replace(loop, kind=kind, lane=lane), *nest.loops[at + 1:]))
 

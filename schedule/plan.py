@@ -70,7 +70,7 @@ class ExecutionPlan(Record):
     variants: tuple[Variant, ...] = ()
     runtime: Runtime = _RUNTIME
     holes: Annotated[Mapping[str, Any], HOLES] = EMPTY
-    tune: Tune = _TUNE
+    tune: Annotated[Tune, RecordKind(Tune, open=False)] = _TUNE
     provenance: Annotated[Mapping[str, Any], PROVENANCE] = EMPTY
 
     removed: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, metadata=HIDDEN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Axis, Const, Expr, Read, as_expr, axis, binary, rewrite, where

@@ -18,7 +18,8 @@ def python(code: str) -> str:
 
 def test_importing_costs_nothing() -> None:
     seconds, loaded = python(
-        "import sys, time; t = time.perf_counter(); import fluorite; print(time.perf_counter() - t, [m for m in ('numpy', 'tvm', 'tvm_ffi', 'yaml') if m in sys.modules])"
+        "import sys, time; t = time.perf_counter(); import fluorite; print(time.perf_counter() - t, end=' '); "
+        "print([m for m in ('numpy', 'tvm', 'tvm_ffi', 'yaml') if m in sys.modules])"
     ).split(" ", 1)
     assert float(seconds) < 0.15
     assert loaded == "[]"
@@ -58,7 +59,12 @@ def test_promised_names_say_that_they_are_not_built(name: str) -> None:
 
 
 def test_every_name_of_the_contract_exists() -> None:
-    named = ["stage", "extern", "sum", "prod", "max", "min", "any", "all", "argmin", "argmax", "mean", "reduce", "edge", "reflect", "wrap", "constant", "cond", "switch", "while_loop", "scan", "stop_gradient", "scope", "f32", "Ragged", "extent", "Program", "method", "function", "param", "state", "nn", "init", "optim", "random", "data", "grad", "value_and_grad", "vjp", "jvp", "vmap", "custom_vjp", "trace", "from_onnx", "from_torch", "ExecutionPlan", "dist", "Tensor"]
+    named = [
+        "stage", "extern", "sum", "prod", "max", "min", "any", "all", "argmin", "argmax", "mean", "reduce", "edge", "reflect", "wrap",
+        "constant", "cond", "switch", "while_loop", "scan", "stop_gradient", "scope", "f32", "Ragged", "extent", "Program", "method",
+        "function", "param", "state", "nn", "init", "optim", "random", "data", "grad", "value_and_grad", "vjp", "jvp", "vmap",
+        "custom_vjp", "trace", "from_onnx", "from_torch", "ExecutionPlan", "dist", "Tensor",
+    ]  # fmt: skip
     assert set(named) <= set(fl.__all__)
 
 
@@ -77,3 +83,8 @@ def test_a_type_checker_sees_what_is_exported() -> None:
     static = {a.asname or a.name for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names} - {"*", "ops"}
     lazy = {*fl._HOMES, *fl._MODULES, "extent"}
     assert static == lazy - set(fl._COMPILER) or static == lazy
+
+
+def test_ragged_inputs_are_refused_where_they_are_declared() -> None:
+    with pytest.raises(fl.AlgorithmError, match="A900"):
+        _ = fl.f32[fl.Ragged, "n"]

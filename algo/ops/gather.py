@@ -24,7 +24,7 @@ def integers(ids: Any, what: str) -> Tensor:
 
 @operator
 def take(x: Any, ids: Any, axis: AxisLike = 0) -> Tensor:
-    """The slices of x along `axis` at these positions: the axis is replaced by the axes of `ids`. Positions outside are clamped to the nearest."""
+    """The slices of x along `axis` at these positions: the axes of `ids` replace it. Positions outside are clamped to the nearest."""
     return taken(tensor(x, "take"), integers(ids, "take"), axis)
 
 

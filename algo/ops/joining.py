@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from .. import expr as E
@@ -82,7 +83,7 @@ def split(x: Any, parts: int | Sequence[Extent], axis: AxisLike = 0) -> list[Ten
     else:
         cuts = list(parts)
     bounds = [0, *cuts, n]
-    return [getitem(t, (*[slice(None)] * d, slice(a, b))) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [getitem(t, (*[slice(None)] * d, slice(a, b))) for a, b in pairwise(bounds)]
 
 
 @operator

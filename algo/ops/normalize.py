@@ -102,7 +102,10 @@ def _shifted(t: Tensor, axis: Axes) -> tuple[Tensor, Tensor, tuple[int, ...]]:
 
 @operator
 def layer_norm(x: Any, scale: Any = None, shift: Any = None, *, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
-    """(x - mean) / sqrt(variance + eps) over `axis`, times `scale`, plus `shift` (both broadcast to x). Stages of `mean` and `var`, and the result."""
+    """(x - mean) / sqrt(variance + eps) over `axis`, times `scale`, plus `shift` (both broadcast to x).
+
+    Stages of `mean` and `var`, and the result.
+    """
     t = tensor(x, "layer_norm")
     gone = axis_numbers(axis, t.axis_names, "layer_norm")
     centre = mean_(t, gone, True)

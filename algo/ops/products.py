@@ -8,7 +8,7 @@ from typing import Any
 from ..expr import Expr, as_expr, cast, common, refuse
 from ..tensor import Tensor
 from ..trace import ACCUMULATOR, build_stage, operator, reduce_axes
-from .elementwise import add
+from .arithmetic import add
 from .shapes import broadcast, shown, tensor
 
 BATCH = ("n", "n1", "n2", "n3", "n4", "n5", "n6", "n7")

@@ -66,7 +66,7 @@ def swapaxes(x: Any, first: AxisLike, second: AxisLike) -> Tensor:
 # ---------------------------------------------------------------- shape
 @view
 def reshape(x: Any, shape: Any) -> Tensor:
-    """The same elements in row-major order in another shape. One dimension may be -1; dimensions may be symbolic (``"n"``). Axes are unnamed."""
+    """The same elements in row-major order in another shape. One dimension may be -1, others symbolic (``"n"``). Axes are unnamed."""
     t = tensor(x, "reshape")
     given = shape if isinstance(shape, list | tuple) else (shape,)
     to = _completed(t, [symbol(n) if isinstance(n, str) else n for n in given])
@@ -104,7 +104,7 @@ def _completed(t: Tensor, shape: list[Any]) -> tuple[Extent, ...]:
 
 
 def _blocks(source: Sequence[Extent], target: Sequence[Extent]) -> list[tuple[list[int], list[int]]] | None:
-    """Runs of dimensions that hold the same elements, as short as possible, so that an untouched axis stays an axis; None if sizes differ."""
+    """Runs of dimensions that hold the same elements, as short as possible: an untouched axis stays an axis. None if sizes differ."""
     if _size(source) != _size(target):
         return None
     if _size(source) == 0:
@@ -112,19 +112,20 @@ def _blocks(source: Sequence[Extent], target: Sequence[Extent]) -> list[tuple[li
     out: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(source) or j < len(target):
-        found = next(
-            (
-                (a, b)
-                for total in range(1, len(source) + len(target) - i - j + 1)
-                for a in range(min(total, len(source) - i) + 1)
-                if (b := total - a) <= len(target) - j and ((a and b) or total == 1) and _size(source[i : i + a]) == _size(target[j : j + b])
-            ),
-            None,
-        )
-        assert found is not None
-        out.append((list(range(i, i + found[0])), list(range(j, j + found[1]))))
-        i, j = i + found[0], j + found[1]
+        a, b = _block(source[i:], target[j:])
+        out.append((list(range(i, i + a)), list(range(j, j + b))))
+        i, j = i + a, j + b
     return out
+
+
+def _block(source: Sequence[Extent], target: Sequence[Extent]) -> tuple[int, int]:
+    """How many leading dimensions of each hold the same elements: as few as possible, a lone 1 on one side too."""
+    for total in range(1, len(source) + len(target) + 1):
+        for a in range(min(total, len(source)) + 1):
+            b = total - a
+            if b <= len(target) and ((a and b) or total == 1) and _size(source[:a]) == _size(target[:b]):
+                return a, b
+    raise AssertionError("equal sizes have a common block")
 
 
 def _ravelled(index: Sequence[Expr], shape: Sequence[Extent]) -> Expr:

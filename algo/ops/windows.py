@@ -13,7 +13,7 @@ from ..expr import Expr, as_expr, cast, refuse
 from ..extent import Extent, ceildiv, maximum
 from ..tensor import Bounded, Tensor
 from ..trace import build_stage, operator, reduce_axes
-from .elementwise import add
+from .arithmetic import add
 from .products import product
 from .reductions import real, reduced
 from .shapes import pair, shown, tensor

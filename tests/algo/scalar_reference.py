@@ -1,6 +1,7 @@
 """A second meaning of a stage, one element at a time in plain Python: slow, obvious, and written without looking at the interpreter."""
 from __future__ import annotations
 
+import fractions
 import itertools
 import math
 from collections.abc import Mapping
@@ -39,11 +40,9 @@ def place(kind_: str, i: int, n: int) -> int:
     if kind_ == "edge":
         return min(max(i, 0), n - 1)
     if kind_ == "wrap":
-        while i < 0:
-            i += n
-        while i >= n:
-            i -= n
-        return i
+        return i - n * math.floor(fractions.Fraction(i, n))
+    if abs(i) > 1000 and n > 1:      # whole periods first, then one mirror after the other
+        i -= 2 * (n - 1) * (i // (2 * (n - 1)))
     while n > 1 and not 0 <= i < n:
         i = -i if i < 0 else 2 * (n - 1) - i
     return i if n > 1 else 0

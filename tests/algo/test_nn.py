@@ -40,11 +40,11 @@ class Model(fl.Program):
         return x
 
     @fl.method(batch="n")
-    def predict(self, ids: fl.i32[fl.Tensor, n, t]) -> Any:
+    def predict(self, ids: fl.i32[fl.Tensor, "n", "t"]) -> Any:
         return self.head(self.hidden(ids))
 
     @fl.method(batch="n")
-    def inside(self, x: fl.f32[fl.Tensor, n, 4]) -> Any:
+    def inside(self, x: fl.f32[fl.Tensor, "n", 4]) -> Any:
         return self.layers[0].down(self.layers[0].up(x))
 
 
@@ -87,7 +87,7 @@ def test_conv2d_layer() -> None:
             self.conv = nn.Conv2d(4, 6, (3, 2), stride=2, padding="same", groups=2)
 
         @fl.method
-        def run(self, x: fl.f32[fl.Tensor, n, 4, h, w]) -> Any:
+        def run(self, x: fl.f32[fl.Tensor, "n", 4, "h", "w"]) -> Any:
             return self.conv(x)
 
     graph = fl.trace(Net)
@@ -101,7 +101,8 @@ def test_conv2d_layer() -> None:
     ("make", "deviation"),
     [
         (fl.init.normal(0.5), 0.5), (fl.init.uniform(-1, 1), 1 / np.sqrt(3)), (fl.init.glorot_uniform(), np.sqrt(2 / 500)),
-        (fl.init.glorot_normal(), np.sqrt(2 / 500)), (fl.init.kaiming_uniform(), np.sqrt(2 / 200)), (fl.init.kaiming_normal(1.0), np.sqrt(1 / 200)),
+        (fl.init.glorot_normal(), np.sqrt(2 / 500)), (fl.init.kaiming_uniform(), np.sqrt(2 / 200)),
+        (fl.init.kaiming_normal(1.0), np.sqrt(1 / 200)),
         (fl.init.xavier_uniform(2.0), 2 * np.sqrt(2 / 500)), (fl.init.he_normal(), np.sqrt(2 / 200)),
     ],
     ids=repr,

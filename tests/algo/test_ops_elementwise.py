@@ -125,7 +125,7 @@ def test_choices() -> None:
     x = numbers(4, 4)
     same(both(lambda x: fl.where(x > 0, x, 0), x), np.where(x > 0, x, np.float32(0)))
     same(run(lambda x: fl.clamp(x, -0.5, 0.5), x), np.clip(x, np.float32(-0.5), np.float32(0.5)))
-    same(run(lambda x: fl.clamp(x, low=0.25) if False else fl.clamp(x, 0.25), x), np.maximum(x, np.float32(0.25)))
+    same(run(lambda x: fl.clamp(x, 0.25), x), np.maximum(x, np.float32(0.25)))
     same(run(lambda x: fl.clamp(x, None, 0.25), x), np.minimum(x, np.float32(0.25)))
     y = numbers(4, 4, seed=3)
     near(run(lambda x, y: fl.atan2(x, y), x, y), np.arctan2(x, y))
@@ -209,9 +209,17 @@ def test_refusals_name_both_shapes_and_the_line() -> None:
     assert refusal(lambda x: fl.stage(lambda i: x[i] + x), numbers(3)).code == "A105"
     assert refusal(lambda x: fl.where(x, x, x), numbers(3)).code == "A104"
     assert refusal(lambda k: k * [0.5, 1.0], np.arange(2)).code == "A104"
-    assert refusal(lambda x: x + ["a"], numbers(1)).code == "A311"
+    assert refusal(lambda x: fl.add(x, ["a"]), numbers(1)).code == "A311"
 
 
 def test_outside_a_trace_there_are_no_stages() -> None:
     with pytest.raises(fl.AlgorithmError, match="outside a trace"):
         fl.exp(1.0)
+
+
+def test_a_numpy_array_indexed_by_an_axis_gets_a_sentence() -> None:
+    table = numbers(4)
+    assert "fl.asarray(table)" in refusal(lambda x: fl.stage(lambda i: x[i] * table[i]), table).text()
+    assert refusal(lambda x: fl.stage(lambda i: fl.sum(lambda k: x[i] if range(i) else x[k])), table).code == "A103"
+    constant = run(lambda x: (lambda t: fl.stage(lambda i: x[i] * t[i]))(fl.asarray(table)), table)
+    same(constant, table * table)

@@ -126,10 +126,13 @@ def test_refusals() -> None:
     assert problem.code == "A301" and "[2, 3]" in problem.asked and "[2, 4]" in problem.asked
     for wrong, code in [
         (lambda x: fl.concatenate([]), "A307"), (lambda x: fl.stack([]), "A307"), (lambda x: fl.stack([x, x[0]]), "A301"),
-        (lambda x: fl.stack([x], 3), "A302"), (lambda x: fl.concatenate([x, x.astype(fl.i32)]), "A104"), (lambda x: fl.split(x, 2, 1), "A303"),
+        (lambda x: fl.stack([x], 3), "A302"), (lambda x: fl.concatenate([x, x.astype(fl.i32)]), "A104"),
+        (lambda x: fl.split(x, 2, 1), "A303"),
         (lambda x: fl.split(x, 0), "A303"), (lambda x: fl.pad(x, -1), "A304"), (lambda x: fl.pad(x, [1, 2, 3]), "A304"),
         (lambda x: fl.pad(x, 1, "mirror"), "A304"), (lambda x: fl.pad(x, {"q": 1}), "A302"), (lambda x: fl.pad(x, 1, value="a"), "A304"),
-        (lambda x: fl.tril(x[0]), "A307"), (lambda x: fl.full(3, x), "A304"), (lambda x: fl.zeros(-1), "A304"), (lambda x: fl.zeros(2.5), "A304"),
-        (lambda x: fl.one_hot(x, 3), "A306"), (lambda x: fl.embedding(x.astype(fl.i32), x[0]), "A307"), (lambda x: fl.ones(3, "float13"), "A101"),
+        (lambda x: fl.tril(x[0]), "A307"), (lambda x: fl.full(3, x), "A304"), (lambda x: fl.zeros(-1), "A304"),
+        (lambda x: fl.zeros(2.5), "A304"),
+        (lambda x: fl.one_hot(x, 3), "A306"), (lambda x: fl.embedding(x.astype(fl.i32), x[0]), "A307"),
+        (lambda x: fl.ones(3, "float13"), "A101"),
     ]:  # fmt: skip
         assert refusal(wrong, x).code == code

@@ -10,17 +10,26 @@ import numpy as np
 import pytest
 
 X, IMAGE, IDS = fl.f32("n", "features=8"), fl.f32("n", 4, "h", "w"), fl.i32("n", "t")
-UNARY = ["abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "elu", "erf", "exp", "exp2", "expm1", "floor", "gelu", "isfinite", "isinf", "isnan", "leaky_relu", "log", "log10", "log1p", "log2", "logical_not", "negative", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "silu", "sin", "sinh", "softplus", "sqrt", "square", "tan", "tanh", "trunc"]
-BINARY = ["add", "atan2", "divide", "equal", "floor_divide", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "not_equal", "pow", "subtract"]
+UNARY = [
+    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "elu", "erf", "exp", "exp2", "expm1", "floor", "gelu", "isfinite", "isinf",
+    "isnan", "leaky_relu", "log", "log10", "log1p", "log2", "logical_not", "negative", "reciprocal", "relu", "round", "rsqrt",
+    "sigmoid", "sign", "silu", "sin", "sinh", "softplus", "sqrt", "square", "tan", "tanh", "trunc",
+]  # fmt: skip
+BINARY = [
+    "add", "atan2", "divide", "equal", "floor_divide", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or",
+    "logical_xor", "maximum", "minimum", "mod", "multiply", "not_equal", "pow", "subtract",
+]  # fmt: skip
 BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
+REDUCTIONS = ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
+SHAPED = ["ones_like", "zeros_like", "tril", "triu"]
 FEATURES = "n features"
 
 GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     **{name: (lambda x, f=name: getattr(fl, f)(x), {"x": X}, f"{name}[{FEATURES}]") for name in UNARY},
     **{name: (lambda x, f=name: getattr(fl, f)(x, x), {"x": X}, f"{name}[{FEATURES}]") for name in BINARY},
     **{name: (lambda k, f=name: getattr(fl, f)(k, k), {"k": IDS}, f"{name}[n t]") for name in BITS},
-    **{name: (lambda x, f=name: getattr(fl, f)(x, 1), {"x": X}, f"{name}[n | features]") for name in ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]},
-    **{name: (lambda x, f=name: getattr(fl, f)(x), {"x": X}, f"{name}[{FEATURES}]") for name in ("ones_like", "zeros_like", "tril", "triu")},
+    **{name: (lambda x, f=name: getattr(fl, f)(x, 1), {"x": X}, f"{name}[n | features]") for name in REDUCTIONS},
+    **{name: (lambda x, f=name: getattr(fl, f)(x), {"x": X}, f"{name}[{FEATURES}]") for name in SHAPED},
     "invert": (lambda k: fl.invert(k), {"k": IDS}, "invert[n t]"),
     "where": (lambda x: fl.where(x > 0, x, 0), {"x": X}, f"greater[{FEATURES}], where[{FEATURES}]"),
     "clamp": (lambda x: fl.clamp(x, 0, 1), {"x": X}, f"clamp[{FEATURES}]"),
@@ -43,7 +52,8 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     ),
     "layer_norm": (
         lambda x: fl.layer_norm(x), {"x": X},
-        "layer_norm/mean/sum[n | features], layer_norm/mean[n], layer_norm/var/sum[n | features], layer_norm/var[n], layer_norm[n features]",
+        "layer_norm/mean/sum[n | features], layer_norm/mean[n], layer_norm/var/sum[n | features], layer_norm/var[n], "
+        "layer_norm[n features]",
     ),
     "rms_norm": (
         lambda x: fl.rms_norm(x), {"x": X},
@@ -80,7 +90,10 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     "full": (lambda: fl.full((), 1), {}, "full[]"),
     "full_like": (lambda x: fl.full_like(x, 1), {"x": X}, f"full_like[{FEATURES}]"),
 }  # fmt: skip
-VIEWS = ["asarray", "broadcast_to", "constant", "edge", "expand_dims", "flatten", "flip", "moveaxis", "reflect", "repeat", "reshape", "split", "squeeze", "swapaxes", "tile", "transpose", "wrap"]
+VIEWS = [
+    "asarray", "broadcast_to", "constant", "edge", "expand_dims", "flatten", "flip", "moveaxis", "reflect", "repeat", "reshape",
+    "split", "squeeze", "swapaxes", "tile", "transpose", "wrap",
+]  # fmt: skip
 
 
 def published(graph: fl.Graph) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import fluorite as fl
@@ -40,7 +41,7 @@ def test_reshape(shape: Any) -> None:
 @settings(max_examples=25, deadline=None)
 def test_reshape_between_any_factorings(factors: list[int], cuts: list[int]) -> None:
     ends = [0, *sorted(cuts), 5]
-    shape = [int(np.prod(factors[a:b])) for a, b in zip(ends, ends[1:], strict=False)]
+    shape = [int(np.prod(factors[a:b])) for a, b in pairwise(ends)]
     x = np.arange(60).reshape(3, 4, 5)
     same(run(lambda x: fl.reshape(x, shape), x), x.reshape(shape))
 
@@ -150,8 +151,10 @@ def test_refusals_say_where_and_both_shapes() -> None:
     assert (problem.source or "").startswith("test_ops_views.py")
     for wrong, code in [
         (lambda x: fl.reshape(x, (-1, -1)), "A303"), (lambda x: fl.reshape(x, (7, -1)), "A303"), (lambda x: fl.reshape(x, 2.5), "A304"),
-        (lambda x: fl.transpose(x, (0, 1)), "A302"), (lambda x: fl.transpose(x, (0, 1, 1)), "A302"), (lambda x: fl.transpose(x, ("q",)), "A302"),
-        (lambda x: fl.squeeze(x, 0), "A303"), (lambda x: fl.broadcast_to(x, (2, 3, 4)), "A301"), (lambda x: fl.broadcast_to(x, (5,)), "A301"),
+        (lambda x: fl.transpose(x, (0, 1)), "A302"), (lambda x: fl.transpose(x, (0, 1, 1)), "A302"),
+        (lambda x: fl.transpose(x, ("q",)), "A302"),
+        (lambda x: fl.squeeze(x, 0), "A303"), (lambda x: fl.broadcast_to(x, (2, 3, 4)), "A301"),
+        (lambda x: fl.broadcast_to(x, (5,)), "A301"),
         (lambda x: x[2], "A305"), (lambda x: x[-3], "A305"), (lambda x: x[0, 0, 0, 0], "A305"), (lambda x: x[..., ...], "A305"),
         (lambda x: x[::0], "A305"), (lambda x: x["a"], "A305"), (lambda x: x[0.5], "A305"), (lambda x: x[[0, 5]], "A305"),
         (lambda x: x[[True, False]], "A305"), (lambda x: x[x > 0], "A306"), (lambda x: x[[0], [1]], "A305"), (lambda x: x[1:0.5], "A305"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fluorite.algo.errors import PlanError
-from fluorite.schedule import ComputeInline, ExecutionPlan, Parallel, Range, Tile, Unroll, assign, fill, presets
+from fluorite.schedule import ComputeInline, ExecutionPlan, Parallel, Range, Ref, Tile, Unroll, assign, fill, presets
 from random_plans import plan_of
 from test_selectors import stage
 
@@ -81,7 +81,7 @@ def test_a_plan_made_in_python_has_parents_too(tmp_path: Path) -> None:
     assert dict(whole.schedule) == {"a": (Parallel("y"),), "b": (Parallel("x"),)} and dict(whole.holes) == {"t": 7, "u": Range(1, 3)}
     without = plan.with_section("schedule", None)
     assert not without.resolve().schedule and ExecutionPlan.from_yaml(without.to_yaml()) == without
-    assert fill(whole, {"$u": 2}).schedule == whole.schedule
+    assert fill(whole.with_schedule("c", [Unroll("x", Ref("u"))]), {"$u": 2}).schedule["c"] == (Unroll("x", 2),)
 
 
 def test_changing_one_line_leaves_the_places_and_deletions_of_the_others(tmp_path: Path) -> None:

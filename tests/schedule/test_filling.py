@@ -18,7 +18,6 @@ from fluorite.schedule import (
     Hole,
     Parallel,
     Pow2,
-    Range,
     Ref,
     Split,
     Tile,
@@ -136,6 +135,27 @@ def test_names_inside_the_plan_pins_and_derived_names() -> None:
     assert ExecutionPlan.from_yaml(plan.to_yaml()) == plan
 
 
+def test_holes_inside_named_holes() -> None:
+    text = """
+holes:
+  size: {choose: [4, 8]}
+  how: {choose: [[{split: {axis: x, factor: $size}}, {unroll: {axis: y, factor: {choose: [2, 3]}}}], [compute_root]]}
+  pinned: [{split: {axis: z, factor: "$size * 2"}}]
+  unused: {choose: [1, 2]}
+schedule: {s: $how, t: $pinned}
+"""
+    plan = ExecutionPlan.from_yaml(text)
+    holes = holes_of(plan)
+    inner = "$how/choose/0/1/unroll/factor"
+    assert set(holes) == {"$size", "$how", inner} and holes[inner].within == (("$how", 0),)
+    filled = fill(plan, {"$size": 8, inner: 3})
+    assert filled.schedule == {"s": (Split("x", 8), Unroll("y", 3)), "t": (Split("z", 16),)}
+    assert fill(plan, {"$how": ["compute_root"]}).schedule["s"] == (ComputeRoot(),)
+    cycle = ExecutionPlan.from_yaml("holes: {a: {choose: [[$b]]}, b: {choose: [[$a]]}}\nschedule: {s: $a}")
+    with pytest.raises(PlanError, match="contains itself"):
+        fill(cycle, {})
+
+
 def test_divisors_ask_for_the_extent() -> None:
     plan = ExecutionPlan(schedule={"s": [Split("x", Divides("x"))]})
     asked = []
@@ -174,6 +194,7 @@ def test_auto_in_a_number_is_a_hole_and_a_stage_left_to_the_scheduler_is_none() 
         ("schedule: {s: [{fold: {axis: y, extent: 3}}]}", "1:17: error[P902]: the directive fold is not built yet"),
         ("schedule: {s: {choose: [[fetch], [{gpu_lanes: x}]]}}", "1:36: error[P902]: the directive gpu_lanes is not built yet"),
         ("variants: [{when: {n: 1}, schedule: {s: [{align: {axis: x, bytes: 64}}]}}]", "1:43: error[P902]"),
+        ("holes: {t: {chose: [1, 2]}}", "1:12: error[P014]: $t is {chose: ...}, which is no hole\n  try: choose"),
         ("mesh: {d: 2}\nroles: {main: {}}", "2:8: error[P009]: mesh and roles exclude each other"),
         ("schedule: {a//b: auto}", '1:12: error[P106]: "a//b" is no selector'),
     ],
@@ -215,7 +236,7 @@ def left_open(value: object) -> bool:
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 1 << 48), st.integers(0, 100))
 def test_filling_leaves_nothing_open(seed: int, pick: int) -> None:
-    plan = plan_of(seed, numbers_only=True).replace(holes={"tx": Choose(3, 4), "ty": Pow2(2, 4), "tz": Range(1, 3)})
+    plan = plan_of(seed, numbers_only=True).replace(holes={"tx": Choose(3, 4), "ty": Pow2(2, 4)})
     try:
         holes = holes_of(plan)
         choice = {name: hole.candidates[pick % len(hole.candidates)] for name, hole in holes.items()}

@@ -1,0 +1,51 @@
+"""Changes of element type."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+
+from .. import expr as E
+from ..dtypes import FLOATS, canonical, kind
+from ..expr import Expr, as_expr
+from ..tensor import Tensor
+from .elementwise import elementwise
+
+
+def _cast(x: Any, *, dtype: str) -> Expr:
+    return E.cast(x, dtype)
+
+
+def _saturate(x: Any, *, dtype: str) -> Expr:
+    e = as_expr(x)
+    if dtype in FLOATS or kind(e.dtype) != "int" or dtype == "bool":
+        return E.cast(e, dtype)  # a float is saturated by the cast itself
+    here, there = np.iinfo(e.dtype), np.iinfo(dtype)
+    if there.min > here.min:
+        e = E.binary("max", e, int(there.min))
+    if there.max < here.max:
+        e = E.binary("min", e, int(there.max))
+    return E.cast(e, dtype)
+
+
+# a scope called cast belongs to the plan, whose precision section makes such stages
+_mapped_cast, _mapped_saturate = elementwise(_cast, "astype"), elementwise(_saturate, "saturate")
+
+
+@overload
+def cast(x: Tensor, dtype: Any, *, name: str | None = None) -> Tensor: ...
+@overload
+def cast(x: Any, dtype: Any, *, name: str | None = None) -> Any: ...
+def cast(x: Any, dtype: Any, *, name: str | None = None) -> Any:
+    """x in another type. Floats truncate toward zero into integers and saturate at their ends, NaN gives 0; integers wrap."""
+    return _mapped_cast(x, name=name, dtype=canonical(dtype))
+
+
+@overload
+def saturate(dtype: Any, x: Tensor, *, name: str | None = None) -> Tensor: ...
+@overload
+def saturate(dtype: Any, x: Any, *, name: str | None = None) -> Any: ...
+def saturate(dtype: Any, x: Any, *, name: str | None = None) -> Any:
+    """x in another type, clamped to that type's range."""
+    return _mapped_saturate(x, name=name, dtype=canonical(dtype))

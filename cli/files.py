@@ -1,0 +1,77 @@
+"""Files that -o names: whole or not at all, and never over something that fluorite did not write."""
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from fluorite.algo.errors import Problem, RunError
+
+
+def writable(path: Path, force: bool = False) -> None:
+    """Refuses before the work is done what `write` would refuse after it. Raises RunError."""
+    if path.is_dir():
+        raise _refused(path, "it is a folder", "the name of a file")
+    if not path.parent.is_dir():
+        raise _refused(path, f"there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise _refused(path, "the folder above it is read-only")
+    if path.exists() and not force and path.stat().st_size and _record(path) != _digest(path.read_bytes()):
+        raise RunError(Problem("R401", "run", asked=f"{path} exists", why="and fluorite did not write it as it is now", try_=("another name", "--force replaces it")))
+
+
+def write(path: Path, data: bytes, force: bool = False) -> None:
+    """Put `data` into a file under a temporary name, then rename. Raises RunError: R401 it is somebody's, R402 it cannot be written."""
+    writable(path, force)
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o666 & ~_mask())
+        os.replace(temporary, path)
+        temporary = None
+    except OSError as error:
+        raise _refused(path, (error.strerror or str(error)).lower()) from None
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+    remember(path, data)
+
+
+def remember(path: Path, data: bytes) -> None:
+    """Note in the cache that fluorite wrote these bytes here, so that it may replace them. Without a cache it will ask for --force."""
+    record = _record_file(path)
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        record.write_text(_digest(data), encoding="ascii")
+    except OSError:
+        return
+
+
+def _record(path: Path) -> str:
+    try:
+        return _record_file(path).read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""
+
+
+def _record_file(path: Path) -> Path:
+    from fluorite.codegen.cache import cache_folder
+
+    return cache_folder() / "written" / _digest(os.path.realpath(path).encode())
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _mask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _refused(path: Path, why: str, *try_: str) -> RunError:
+    return RunError(Problem("R402", "run", asked=f"{path} cannot be written", why=why, try_=try_))

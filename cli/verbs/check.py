@@ -1,0 +1,35 @@
+"""`fluorite check`."""
+from __future__ import annotations
+
+from ..command import DONE, REFUSED, Outcome
+from ..plans import request
+from ..refusals import not_built
+from ..terminal import Terminal
+from ..values import extents as read_extents
+from ..values import known_extents
+
+
+def check(
+    terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, given: list[str] | None, method: str | None, quick: bool, seed: int,
+    bisect: bool, against: str | None,
+) -> Outcome:
+    if bisect or against:
+        raise not_built("--bisect" if bisect else "--against")
+    from fluorite.algo.errors import PlanError
+    from fluorite.algo.interpreter.arguments import choose
+    from fluorite.codegen.checking import check as check_model
+
+    from ..inputs import of_graph
+
+    sizes = read_extents(extents)
+    asked = request(terminal, model, [plan] if plan else None, "check")
+    known_extents(sizes, asked.graph.symbols(), asked.algorithm.shown)
+    if method is not None:
+        choose(asked.graph, method)
+    inputs = of_graph(asked.graph, given, method) if given else None
+    report = check_model(asked.graph, asked.plan, extents=sizes or None, quick=quick, seed=seed, inputs=inputs)
+    if report.problems:
+        raise PlanError(report.problems)
+    for note in report.notes:
+        terminal.note(f"note: {note}")
+    return Outcome(report.as_dict(), report.text(), DONE if report.ok else REFUSED)

@@ -1,0 +1,82 @@
+"""`fluorite plan init|resolve|diff|schema|directives`."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ..command import DONE, REFUSED, Outcome
+from ..files import writable, write
+from ..models import find_algorithm
+from ..plans import load_plan
+from ..refusals import usage
+from ..terminal import Terminal
+
+
+def init(terminal: Terminal, model: str, output: Path | None, force: bool) -> Outcome:
+    from fluorite.schedule import ExecutionPlan
+
+    from .skeleton import skeleton
+
+    if output is not None:
+        writable(output, force)
+    algorithm = find_algorithm(model, "plan init")
+    graph = algorithm.graph()
+    text = skeleton(graph, algorithm, (output or Path()).parent if output else Path())
+    ExecutionPlan.from_yaml(text, str(output or "skeleton"))
+    return _text(text, {"yaml": text, "stages": [s.path for s in graph.stages]}, output, force)
+
+
+def resolve(terminal: Terminal, plan: str, holes: bool, output: Path | None, force: bool) -> Outcome:
+    from fluorite.algo.errors import PlanError
+    from fluorite.schedule import fill, holes_of, label
+
+    from .annotated import annotated
+
+    if output is not None:
+        writable(output, force)
+    found = load_plan(plan)
+    if problems := found.problems():
+        raise PlanError(problems)
+    opened = holes_of(found)
+    if not holes:
+        for hole in opened.values():
+            if not hole.within:
+                terminal.note(f"note: {hole.id} is open ({hole.place}); its first alternative is used, {label(hole.default)}")
+        found = fill(found, {})
+    text, places = annotated(found)
+    return _text(text, {"yaml": found.to_yaml(), "places": places, "holes": [h.id for h in opened.values()]}, output, force)
+
+
+def diff(terminal: Terminal, old: str, new: str) -> Outcome:
+    found = load_plan(old).diff(load_plan(new))
+    value = [{"path": d.path, "old": d.old, "new": d.new} for d in found]
+    return Outcome(value, "\n".join(d.text() for d in found), REFUSED if found else DONE)
+
+
+def schema(terminal: Terminal, output: Path | None, force: bool) -> Outcome:
+    from fluorite.schedule import plan_schema
+
+    if output is not None:
+        writable(output, force)
+    made = plan_schema()
+    return _text(json.dumps(made, indent=2), made, output, force)
+
+
+def directives(terminal: Terminal, name: str | None) -> Outcome:
+    from difflib import get_close_matches
+
+    from fluorite.schedule import DIRECTIVES, describe, summary
+
+    if name is None:
+        text = summary()
+        return Outcome({line.split()[0]: line.split(None, 1)[1] for line in text.splitlines()}, text)
+    if name not in DIRECTIVES:
+        raise usage(f"plan directives {name}", "there is no such directive", *(get_close_matches(name, DIRECTIVES, 3) or DIRECTIVES))
+    return Outcome({name: describe(name)}, describe(name))
+
+
+def _text(text: str, value: object, output: Path | None, force: bool) -> Outcome:
+    if output is None:
+        return Outcome(value, text)
+    write(output, (text.rstrip("\n") + "\n").encode(), force)
+    return Outcome({"file": str(output)}, str(output))

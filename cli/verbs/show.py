@@ -1,0 +1,143 @@
+"""`fluorite show`: one level of the compilation as text."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..command import Outcome
+from ..files import writable, write
+from ..plans import request
+from ..refusals import not_built, usage
+from ..terminal import Terminal
+from ..values import extents as read_extents
+from ..values import known_extents
+
+if TYPE_CHECKING:
+    from fluorite.algo.graph import Graph
+    from fluorite.codegen.lowered import Lowered
+    from fluorite.codegen.statements import Kernel
+    from fluorite.codegen.target import CodeTarget
+    from fluorite.schedule.scheduled import Scheduled
+
+LEVELS = ("graph", "plan", "loops", "lowered", "source", "asm")
+LATER = ("ptx", "role")
+
+
+def show(
+    terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, method: str | None, at: str, select: str | None, output: Path | None, force: bool,
+    later: Mapping[str, Any],
+) -> Outcome:
+    unbuilt = next((name for name, value in later.items() if value), f"--at {at}" if at in LATER else None)
+    if unbuilt:
+        raise not_built(unbuilt, *(f"--at {level}" for level in LEVELS))
+    if at not in LEVELS:
+        raise usage(f"--at {at}", "there is no such level", *LEVELS)
+    if output is not None:
+        writable(output, force)
+    sizes = read_extents(extents)
+    asked = request(terminal, model, [plan] if plan else None, "show")
+    known_extents(sizes, asked.graph.symbols(), asked.algorithm.shown)
+    text = _text(terminal, asked.graph, asked.plan, sizes, method, at, select)
+    if output is not None:
+        write(output, (text.rstrip("\n") + "\n").encode(), force)
+        return Outcome({"at": at, "file": str(output)}, str(output))
+    return Outcome({"at": at, "text": text}, text)
+
+
+def _text(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int], method: str | None, at: str, select: str | None) -> str:
+    from fluorite.algo.interpreter.arguments import choose
+
+    methods = [choose(graph, method).name] if method else [m.name for m in graph.methods]
+    if at == "graph":
+        return _graph(graph, sizes, methods, select)
+    from fluorite.codegen import driver
+    from fluorite.codegen.target import resolve_target
+
+    chosen, notes = driver.prepared(plan.replace(extents={**plan.extents, **sizes}) if sizes else plan, graph)
+    for note in notes:
+        terminal.note(f"note: {note}")
+    target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+    if at == "plan":
+        return _each(graph, chosen, lambda when: _plan(driver.schedule(graph, chosen, target, when), methods, select))
+    parts = []
+    for lowered in driver.lower_variants(graph, chosen, target):
+        head = _heading(lowered.when)
+        parts.append(head + _loops(lowered, methods, select) if at == "loops" else head + _kernels(lowered, target, methods, select, at))
+    return "\n\n".join(parts)
+
+
+def _each(graph: Graph, plan: Any, text: Any) -> str:
+    from fluorite.codegen.driver import buckets_of
+
+    return "\n".join(_heading(when) + text(when) for when in buckets_of(plan, graph)[0])
+
+
+def _heading(when: Mapping[str, int]) -> str:
+    return f"# {', '.join(f'{k} = {v}' for k, v in when.items())}\n" if when else ""
+
+
+def _paths(graph: Graph, methods: Sequence[str], select: str | None) -> set[str]:
+    """The stages of these methods, or those of them that the selector means. Raises PlanError."""
+    from fluorite.schedule import select as find
+    from fluorite.schedule.notation.places import Place
+
+    pool = [s for s in graph.stages if s.method in methods]
+    return {s.path for s in (find(select, pool, Place("--select"), graph.name) if select else pool)}
+
+
+def _graph(graph: Graph, sizes: Mapping[str, int], methods: Sequence[str], select: str | None) -> str:
+    from fluorite.algo.specialise import specialise
+
+    fixed = specialise(graph, sizes)
+    if select is None:
+        return replace(fixed, methods=tuple(m for m in fixed.methods if m.name in methods)).text()
+    wanted = _paths(fixed, methods, select)
+    return "\n".join(s.text(fixed.path_of) for s in fixed.stages if s.path in wanted)
+
+
+def _plan(scheduled: Scheduled, methods: Sequence[str], select: str | None) -> str:
+    from fluorite.algo.errors import PlanError
+
+    if scheduled.problems:
+        raise PlanError(scheduled.problems)
+    if select is None:
+        return scheduled.text()
+    wanted = _paths(scheduled.source, methods, select) | (_paths_after(scheduled, methods, select))
+    kept = {path: ds for path, ds in scheduled.complete_plan().schedule.items() if path.removeprefix("/") in wanted}
+    return scheduled.plan.replace(schedule=kept).to_yaml()
+
+
+def _paths_after(scheduled: Scheduled, methods: Sequence[str], select: str) -> set[str]:
+    from fluorite.algo.errors import PlanError
+
+    try:
+        return _paths(scheduled.graph, methods, select)
+    except PlanError:                                             # the stage was inlined
+        return set()
+
+
+def _loops(lowered: Lowered, methods: Sequence[str], select: str | None) -> str:
+    wanted = _paths(lowered.graph, methods, select)
+    return "\n".join(lowered.nests[s.id].text() for s in lowered.graph.stages if s.id in lowered.nests and s.path in wanted)
+
+
+def _kernels(lowered: Lowered, target: CodeTarget, methods: Sequence[str], select: str | None, at: str) -> str:
+    wanted = _paths(lowered.graph, methods, select)
+    chosen = [k for k in lowered.kernels if any(path in wanted for path in k.stages)]
+    if at == "lowered":
+        return "\n\n".join(k.text() for k in chosen)
+    return _code(chosen, target, at)
+
+
+def _code(kernels: Sequence[Kernel], target: CodeTarget, at: str) -> str:
+    from fluorite.codegen.emit import emit
+    from fluorite.codegen.tvm_adapter import compile_functions
+
+    if target.machine.is_gpu and at == "asm":
+        raise not_built("--at asm for a GPU", "--at source")
+    module = compile_functions({k.name: emit(k) for k in kernels}, target.dict()).mod
+    if not target.machine.is_gpu:
+        return str(module.inspect_source("s" if at == "asm" else "ll"))
+    return "\n".join(str(part.inspect_source()) for part in module.imports)

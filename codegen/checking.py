@@ -1,0 +1,193 @@
+"""Is a plan legal, and does what is compiled under it compute what the algorithm means? `fluorite check`."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fluorite.algo.errors import BuildError, FluoriteError, PlanError, Problem, RunError
+from fluorite.algo.graph import Graph, flatten
+from fluorite.algo.numerics import Comparison, weakest
+from fluorite.algo.numerics import compare as compare_outputs
+from fluorite.algo.program import trace
+
+from .compiled import Compiled, compile_kernels
+from .driver import Plan, as_plan, lower_variants, prepared
+from .lowered import Lowered
+from .runtime import assemble
+from .runtime.model import Model
+from .sampling import Array, extents_text, given_inputs, random_inputs, read_inputs, sample_parameters
+from .target import resolve_target
+from .trial_extents import trial_extents
+
+
+@dataclass(frozen=True)
+class Case:
+    """One output of one call, against the oracle. Errors are absolute, in the output's units; `used` is the largest error / tolerance."""
+
+    method: str
+    extents: Mapping[str, int]
+    inputs: str                              # random | given
+    result: Comparison
+
+    @property
+    def ok(self) -> bool:
+        return self.result.ok
+
+    def as_dict(self) -> dict[str, object]:
+        r = self.result
+        return {"method": self.method, "extents": dict(self.extents), "inputs": self.inputs, "output": r.path, "ok": r.ok, "max_error": _finite(r.max_error),
+                "tolerance": _finite(r.tolerance), "used": _finite(r.used), "undecided": r.undecided, "elements": r.elements, "worst_index": list(r.worst_index), "why": r.why}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` found. `numerics` is the class that the tolerances belong to; `skipped` are extents that the algorithm itself refuses."""
+
+    program: str
+    plan: str
+    numerics: str = "exact"
+    cases: tuple[Case, ...] = ()
+    skipped: tuple[tuple[str, str, str], ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    executed: bool = True
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems and all(c.ok for c in self.cases)
+
+    def text(self) -> str:
+        """Problems in full; else one line for every output with the worst of its cases, and one for every case that is wrong."""
+        if self.problems:
+            return PlanError(self.problems).text("Nothing was run.")
+        if not self.executed:
+            return f"{self.program}: the plan is legal (class {self.numerics})"
+        rows = [("case", "max error", "tolerance", "used", "undecided", "class")]
+        rows += [_row(worst, count, self.numerics) for worst, count in _worst(self.cases)]
+        lines = _table(rows)
+        lines += [f"wrong: {c.method}({extents_text(c.extents)}) {c.result.text()}" for c in self.cases if not c.ok]
+        lines += [f"not tried: {method}({extents}): {why}" for method, extents, why in self.skipped]
+        wrong = sum(not c.ok for c in self.cases)
+        lines.append(f"{len(self.cases)} comparisons, {f'{wrong} wrong' if wrong else 'all within tolerance'}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, object]:
+        return {"ok": self.ok, "program": self.program, "plan": self.plan, "numerics": self.numerics, "executed": self.executed,
+                "cases": [c.as_dict() for c in self.cases], "skipped": [{"method": m, "extents": e, "why": w} for m, e, w in self.skipped],
+                "problems": [p.as_dict() for p in self.problems], "notes": list(self.notes)}
+
+
+def check(model: Any, plan: Plan = None, *, extents: Mapping[str, int] | None = None, quick: bool = False, seed: int = 0, inputs: Any = None, method: str | None = None) -> Report:
+    """Whether the plan is legal for the model, and unless `quick`, what is compiled under it against the interpreter.
+
+    `model` is a function, a Program or a Graph. Every method is called on the `extents` given and on awkward ones (1, primes, next to the
+    plan's tile sizes, ends of ranges, buckets) with random inputs, and on `inputs` (a mapping, an .npz file or a folder) if there are any.
+    What is wrong with the plan is in the report, not raised. Raises AlgorithmError, RunError (for `extents` and `inputs`).
+    """
+    graph = model if isinstance(model, Graph) else trace(model, method)
+    name = "none"
+    given = read_inputs(inputs) if inputs is not None else {}
+    _known_extents(graph, extents or {})
+    try:
+        chosen = as_plan(plan)
+        name = str(plan) if isinstance(plan, str) else chosen.place.file if chosen.place.line else "none" if plan is None else "plan"
+        chosen, notes = prepared(chosen, graph)
+        target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+        variants = lower_variants(graph, chosen, target)
+        report = Report(graph.name, name, weakest(*(v.numerics for v in variants)), notes=notes, executed=False)
+        if quick:
+            return report
+        if target.machine.is_gpu:
+            return replace(report, notes=(*notes, f"kernels for {target.kind} were not run: this checks what runs on the CPU"))
+        compiled = Compiled(graph, chosen, variants, compile_kernels(variants, target), target, notes)
+    except (PlanError, BuildError) as error:
+        return Report(graph.name, name, problems=tuple(error.problems), executed=False)
+    parameters = sample_parameters(graph, seed)
+    return replace(report, executed=True, **_compared(compiled, model_of(compiled, parameters), parameters, extents or {}, given, seed))
+
+
+def model_of(compiled: Compiled, parameters: Mapping[str, Array]) -> Model:
+    """A model in this process with these parameters and the algorithm's constants."""
+    constants = {t.path: np.asarray(t.value) for t in compiled.graph.leaves if t.kind == "constant"}
+    return assemble(compiled.manifest(compiled.graph.name), compiled.library, {**constants, **parameters})
+
+
+def _known_extents(graph: Graph, extents: Mapping[str, int]) -> None:
+    unknown = [name for name in extents if name not in graph.symbols()]
+    if unknown:
+        raise RunError(Problem("R131", "run", asked=f"extent {unknown[0]}", why=f"{graph.name} has {', '.join(graph.symbols()) or 'no symbolic extents'}"))
+
+
+def _compared(compiled: Compiled, model: Model, parameters: Mapping[str, Array], extents: Mapping[str, int], given: Mapping[str, Array], seed: int) -> dict[str, Any]:
+    graph = compiled.graph
+    numerics = weakest(*(v.numerics for v in compiled.variants))
+    cases: list[Case] = []
+    skipped: list[tuple[str, str, str]] = []
+    for m in graph.methods:
+        tried: list[tuple[dict[str, int], tuple[Array, ...], str]] = []
+        own = given_inputs(graph, m.name, given)
+        if own is not None:
+            tried.append((_extents_in(graph, m.name, own), own, "given"))
+        for n, sizes in enumerate(trial_extents(graph, compiled.plan, m.name, _scheduled(compiled.variants), extents)):
+            tried.append((sizes, random_inputs(graph, m.name, sizes, 2 * seed + n % 2), "random"))
+        for sizes, arrays, origin in tried:
+            try:
+                cases += [Case(m.name, sizes, origin, found) for found in _outputs(graph, model, m.name, arrays, parameters, numerics)]
+            except RunError as refused:
+                asked = origin == "given" or (bool(extents) and all(sizes.get(k) == v for k, v in extents.items() if k in sizes))
+                if asked or not graph.symbols(m.name):
+                    raise
+                skipped.append((m.name, extents_text(sizes), refused.problems[0].asked))
+    return {"cases": tuple(cases), "skipped": tuple(skipped)}
+
+
+def _outputs(graph: Graph, model: Model, method: str, arrays: tuple[Array, ...], parameters: Mapping[str, Array], numerics: str) -> list[Comparison]:
+    """Raises RunError where the algorithm itself refuses such inputs."""
+    try:
+        got = getattr(model, method)(*arrays)
+    except FluoriteError as error:
+        graph.run(*arrays, method=method, parameters=parameters)
+        why = f"the compiled method refuses the call: {error.problems[0].asked}"
+        return [Comparison(graph.path_of(i), float("inf"), 0.0, False, why=why) for i in flatten(graph.method(method).result)]
+    return compare_outputs(graph, method, arrays, got, numerics, parameters)
+
+
+def _extents_in(graph: Graph, method: str, arrays: tuple[Array, ...]) -> dict[str, int]:
+    from fluorite.algo.interpreter import method_symbols
+
+    return method_symbols(graph, method, arrays)
+
+
+def _scheduled(variants: tuple[Lowered, ...]) -> list[Any]:
+    """Stages with their directives. The generic variant's extents still have their symbols; specialised ones are seen through it."""
+    return [(s, ds) for v in variants for s in v.graph.stages for ds in [v.scheduled.directives.get(s.id, ())]]
+
+
+def _worst(cases: tuple[Case, ...]) -> list[tuple[Case, int]]:
+    """Per output the case that uses most of its tolerance, and how many cases there were."""
+    found: dict[str, list[Case]] = {}
+    for c in cases:
+        found.setdefault(c.result.path, []).append(c)
+    return [(max(some, key=lambda c: (not c.ok, c.result.used)), len(some)) for some in found.values()]
+
+
+def _row(c: Case, count: int, numerics: str) -> tuple[str, ...]:
+    r = c.result
+    where = f"({extents_text(c.extents)})" if c.extents else ""
+    return (f"{r.path}{where} worst of {count}", f"{r.max_error:.3g}", f"{r.tolerance:.3g}", f"{r.used:.2g}", f"{r.undecided}/{r.elements}", numerics)
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) if n == 0 else cell.rjust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if np.isfinite(value) else None
+
+
+__all__ = ["Case", "Report", "check", "model_of"]

@@ -1,0 +1,130 @@
+"""What GPU bindings make of a nest: the order of its loops, the dealing of a tile to threads, reductions by a whole block."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fluorite.algo.expr import Const, Expr, Op, Read, as_expr, binary
+from fluorite.algo.extent import Extent
+from fluorite.algo.graph import Stage
+from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuThreads, Split, Vectorize
+from fluorite.schedule.nest import BLOCK, THREAD, Loop, Nest
+
+from ..reductions import COMBINE, accumulators, initial
+from ..statements import Allocate, Buffer, For, If, Statement, Store, sequence, transform
+
+LANES = ("z", "y", "x")
+ZERO = (as_expr(0),)
+
+
+def arranged(nest: Nest) -> Nest:
+    """Blocks outside threads outside everything else. All threads run all serial iterations, so the order among them is free."""
+    by_block = any(loop.kind == THREAD and loop.reduction for loop in nest.loops)
+
+    def rank(loop: Loop) -> int:
+        if loop.kind == BLOCK:
+            return 0
+        if loop.kind == THREAD:
+            return 3 if loop.reduction else 1
+        return 4 if by_block and loop.reduction else 2
+
+    return replace(nest, loops=tuple(sorted(nest.loops, key=rank)))
+
+
+def lanes_of(nest: Nest) -> dict[str, Extent]:
+    """Thread extents by lane."""
+    return {loop.lane: loop.extent for loop in nest.loops if loop.kind == THREAD}
+
+
+def reduces_by_block(nest: Nest) -> bool:
+    return any(loop.kind == THREAD and loop.reduction for loop in nest.loops)
+
+
+def fetch_of(directives: tuple[Directive, ...]) -> Fetch | None:
+    return next((d for d in directives if isinstance(d, Fetch)), None)
+
+
+def dealt(s: Stage, fetch: Fetch, lanes: Mapping[str, Extent]) -> tuple[Directive, ...]:
+    """fetch, said with other directives: all loops as one, cut into steps of one element (or vector) a thread."""
+    names = [a.name for a in s.axes]
+    out: list[Directive] = []
+    if (fetch.vector or 1) > 1:
+        last = names.pop()
+        out.append(Split(axis=last, factor=fetch.vector, into=("fetch vector", "fetch lane"), marks=fetch.marks))
+        names.append("fetch vector")
+    if len(names) > 1:
+        out.append(Fuse(*names, into="fetched", marks=fetch.marks))
+        names = ["fetched"]
+    used = [lane for lane in LANES if lane in lanes]
+    loops = tuple(f"thread {lane}" for lane in used)
+    out.append(Split(axis=names[0], factors=(None, *(int(str(lanes[lane])) for lane in used)), into=("step", *loops), marks=fetch.marks))
+    out.append(GpuThreads(*loops, marks=fetch.marks))
+    if (fetch.vector or 1) > 1:
+        out.append(Vectorize("fetch lane", marks=fetch.marks))
+    return tuple(out)
+
+
+def hoisted(body: Statement) -> tuple[Statement, tuple[Buffer, ...]]:
+    """The statement with shared memory allocated once for a block, and what is allocated."""
+    found: dict[int, Buffer] = {}
+
+    def take(s: Statement) -> Statement | None:
+        if isinstance(s, Allocate) and s.buffer.memory == "shared":
+            found[s.buffer.id] = s.buffer
+            return s.body
+        return None
+
+    stripped = transform(body, take)
+    buffers = tuple(found.values())
+
+    def put(s: Statement) -> Statement:
+        if isinstance(s, For) and s.kind == BLOCK:
+            return For(s.var, s.name, s.low, s.extent, s.kind, s.lane, put(s.body))
+        for b in reversed(buffers):
+            s = Allocate(b, s)
+        return s
+
+    return put(stripped), buffers
+
+
+def partial_results(s: Stage, nest: Nest) -> Buffer:
+    """One value for each thread of the block, in shared memory."""
+    threads = [loop for loop in nest.loops if loop.kind == THREAD]
+    return Buffer(-2 * s.id - 1, f"{s.name}_partial", s.dtype, tuple(loop.extent for loop in threads), "shared")
+
+
+def block_reduction(s: Stage, nest: Nest, body: Statement, store: Statement) -> Statement:
+    """Every thread reduces its share (`body`, into the accumulator), then the block halves the number of values until one is left."""
+    accumulator, partial = accumulators(s)[0], partial_results(s, nest)
+    own = [loop for loop in nest.loops if loop.kind == THREAD]
+    reducing = [loop for loop in own if loop.reduction]
+    assert s.reduction is not None
+
+    def by_threads(inner: Statement) -> Statement:
+        for loop in reversed(reducing):
+            inner = For(loop.var, loop.name, as_expr(0), as_expr(loop.extent), THREAD, loop.lane, inner)
+        return inner
+
+    here = tuple(loop.var for loop in own)
+    share = sequence(Store(accumulator.id, ZERO, initial(s)[0]), body, Store(partial.id, here, Read(accumulator.id, ZERO, s.dtype)))
+    parts: list[Statement] = [by_threads(Allocate(accumulator, share))]
+    for loop in reducing:
+        left = int(str(loop.extent))
+        while left > 1:
+            half = (left + 1) // 2
+            other = tuple(binary("add", v, as_expr(half)) if x is loop else v for x, v in zip(own, here, strict=True))
+            combined = Op(COMBINE[s.reduction.kind], (Read(partial.id, here, s.dtype), Read(partial.id, other, s.dtype)), s.dtype, False)
+            parts.append(by_threads(If(binary("add", loop.var, as_expr(half)) < as_expr(left), Store(partial.id, here, combined))))
+            left = half
+    first: Expr = Const(True, "bool", False)
+    for loop in reducing:
+        at_start = loop.var < as_expr(1)
+        first = at_start if isinstance(first, Const) else first & at_start
+    parts.append(by_threads(If(first, store)))
+    return Allocate(partial, sequence(*parts))
+
+
+def result_of(s: Stage, nest: Nest) -> Expr:
+    """Where the block's result is in the end."""
+    index = tuple(as_expr(0) if loop.reduction else loop.var for loop in nest.loops if loop.kind == THREAD)
+    return Read(partial_results(s, nest).id, index, s.dtype)

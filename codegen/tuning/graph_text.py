@@ -1,0 +1,160 @@
+"""A graph as JSON data and back, for processes that do not have the model's Python code.
+
+Arrays stay out of it: values of constants and parameters travel beside it, by path.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis, children
+from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
+from fluorite.algo.graph import Graph, Leaf, Method, Reduction, Stage
+
+
+def graph_data(graph: Graph) -> dict[str, Any]:
+    """The graph as a JSON value; `graph_of` gives an equal graph back, but for values of leaves."""
+    nodes = _Nodes()
+    stages = [_stage_data(s, nodes) for s in graph.stages]
+    return {
+        "name": graph.name,
+        "nodes": nodes.data,
+        "leaves": [[t.id, t.path, t.kind, [to_json(e) for e in t.shape], t.dtype, list(t.axis_names), t.source] for t in graph.leaves],
+        "stages": stages,
+        "methods": [[m.name, list(m.inputs), _tree_data(m.result), m.doc] for m in graph.methods],
+        "updates": dict(graph.updates),
+    }
+
+
+def graph_of(data: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> Graph:
+    """The graph of `graph_data`, with the values of constants by path."""
+    nodes = _expressions(data["nodes"])
+    leaves = tuple(Leaf(i, path, kind, tuple(map(extent_of, shape)), dtype, tuple(names), (values or {}).get(path), source)
+                   for i, path, kind, shape, dtype, names, source in data["leaves"])
+    methods = tuple(Method(name, tuple(inputs), _tree_of(result), doc) for name, inputs, result, doc in data["methods"])
+    return Graph(data["name"], leaves, tuple(_stage_of(s, nodes) for s in data["stages"]), methods, dict(data["updates"]))
+
+
+def extent_of(data: Any) -> Extent:
+    """The extent that `extent.to_json` wrote."""
+    if isinstance(data, int):
+        return data
+    if isinstance(data, str):
+        return symbol(data)
+    operator, first, *rest = data
+    value = extent_of(first)
+    for each in map(extent_of, rest):
+        match operator:
+            case "+":
+                value = value + each
+            case "-":
+                value = value - each
+            case "*":
+                value = value * each
+            case "//":
+                value = floordiv(value, each)
+            case "min":
+                value = minimum(value, each)
+            case "max":
+                value = maximum(value, each)
+            case _:
+                raise ValueError(f"{operator} is no operator of extents")
+    return value
+
+
+class _Nodes:
+    """Expression nodes in an order in which each comes after its parts, so that shared parts are written once."""
+
+    def __init__(self) -> None:
+        self.data: list[list[Any]] = []
+        self.numbers: dict[Expr, int] = {}
+
+    def number(self, root: Expr) -> int:
+        pending = [root]
+        while pending:
+            e = pending[-1]
+            missing = [c for c in children(e) if c not in self.numbers]
+            if missing and e not in self.numbers:
+                pending += missing
+                continue
+            pending.pop()
+            if e not in self.numbers:
+                self.data.append(self._node(e))
+                self.numbers[e] = len(self.data) - 1
+        return self.numbers[root]
+
+    def _node(self, e: Expr) -> list[Any]:
+        match e:
+            case Const(value=value, dtype=dtype, weak=weak):
+                return ["const", value, dtype, weak]
+            case Axis(name=name, uid=uid):
+                return ["axis", name, uid]
+            case Size(extent=extent):
+                return ["size", to_json(extent)]
+            case Read(source=source, index=index, dtype=dtype):
+                return ["read", source, [self.numbers[i] for i in index], dtype]
+            case Op(op=op, args=args, dtype=dtype, weak=weak):
+                return ["op", op, [self.numbers[a] for a in args], dtype, weak]
+        raise TypeError(f"{type(e).__name__} is no part of a graph")
+
+
+def _expressions(data: Sequence[Sequence[Any]]) -> list[Expr]:
+    fresh = {uid: axis(name) for uid, name in sorted((node[2], node[1]) for node in data if node[0] == "axis")}  # the order of axes is kept
+    made: list[Expr] = []
+    for kind, *rest in data:
+        match kind:
+            case "const":
+                made.append(Const(*rest))
+            case "axis":
+                made.append(fresh[rest[1]])
+            case "size":
+                extent = extent_of(rest[0])
+                assert isinstance(extent, Dim)
+                made.append(Size(extent))
+            case "read":
+                made.append(Read(rest[0], tuple(made[i] for i in rest[1]), rest[2]))
+            case _:
+                made.append(Op(rest[0], tuple(made[i] for i in rest[1]), rest[2], rest[3]))
+    return made
+
+
+def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
+    reduction = s.reduction and [s.reduction.kind, [nodes.number(a) for a in s.reduction.axes], [to_json(e) for e in s.reduction.extents]]
+    return [s.id, s.path, s.method, [nodes.number(a) for a in s.axes], [to_json(e) for e in s.extents], s.dtype, nodes.number(s.value), reduction,
+            s.op, s.role, s.origin, s.source]
+
+
+def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
+    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source = data
+    made = reduction and Reduction(reduction[0], _axes(reduction[1], nodes), tuple(map(extent_of, reduction[2])))
+    return Stage(i, path, method, _axes(axes, nodes), tuple(map(extent_of, extents)), dtype, nodes[value], made, op, role, origin, source)
+
+
+def _axes(numbers: Sequence[int], nodes: Sequence[Expr]) -> tuple[Axis, ...]:
+    found = [nodes[n] for n in numbers]
+    return tuple(a for a in found if isinstance(a, Axis))
+
+
+def _tree_data(tree: Any) -> Any:
+    match tree:
+        case dict():
+            return {"dict": [[k, _tree_data(v)] for k, v in tree.items()]}
+        case list():
+            return {"list": [_tree_data(v) for v in tree]}
+        case tuple():
+            return {"tuple": [_tree_data(v) for v in tree]}
+    return tree
+
+
+def _tree_of(data: Any) -> Any:
+    match data:
+        case {"dict": items}:
+            return {k: _tree_of(v) for k, v in items}
+        case {"list": parts}:
+            return [_tree_of(v) for v in parts]
+        case {"tuple": parts}:
+            return tuple(_tree_of(v) for v in parts)
+    return data
+
+
+__all__ = ["extent_of", "graph_data", "graph_of"]

@@ -1,0 +1,221 @@
+"""The default schedule of a GPU: products in register tiles fed from shared memory, a block a row, stencil tiles, else 256 threads a block.
+
+Legal everywhere rather than fast everywhere; what a person would write before measuring anything.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fluorite.algo.expr import Axis, Read
+from fluorite.algo.graph import Graph, Stage
+
+from .default.analysis import factors, follows, is_bare, pointwise, sites
+from .default.rules import Chosen, Directives, epilogue_of, inline_cheap, row_members, strip_members
+from .directives import (
+    Cache,
+    ComputeAt,
+    ComputeInline,
+    Directive,
+    Fetch,
+    Fuse,
+    GpuBlocks,
+    GpuThreads,
+    Reorder,
+    Split,
+    StageIn,
+    StoreIn,
+    Tile,
+    Unroll,
+    Vectorize,
+)
+from .rewrites import inline, operand_axes
+from .scheduled import Undecided
+
+_THREADS = 256
+_TILE, _EACH, _STEP = 64, 4, 16           # a product: tile of a block, register tile of a thread, depth of what is staged at a time
+_ROW_LEAST = 64                           # below that, a block a row leaves most threads without work
+_STENCIL, _STENCIL_ROWS, _HALO, _STENCIL_BYTES = 32, 8, 8, 40 << 10
+
+
+def default_gpu(g: Graph, undecided: Undecided) -> Mapping[str, Directives]:
+    """Directives for the undecided stages, by path."""
+    inlined = inline_cheap(g, undecided)
+    after = g
+    for s in g.stages:
+        if s.id in inlined:
+            current = after.stage(s.id)
+            assert current is not None
+            after = inline(after, current)
+    chosen = Chosen(after, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, set(inlined))
+    for s in reversed(after.stages):
+        if chosen.free(s):
+            chosen.placed.add(s.id)
+            chosen.directives |= _kernel(chosen, s)
+    return chosen.directives
+
+
+def _kernel(chosen: Chosen, root: Stage) -> Mapping[str, Directives]:
+    g = chosen.graph
+    product = epilogue_of(chosen, root) or (root if factors(root) is not None else None)
+    if product is not None and _is_plain_product(product, root):
+        chosen.placed.add(product.id)
+        return _product(g, root, product)
+    depth, members = row_members(chosen, root)
+    if members and chosen.undecided.reassociate and all(_fits_row(root, m, depth) for m in members):
+        chosen.placed |= {m.id for m in members}
+        return _rows(root, members, depth)
+    if _is_long_reduction(root) and chosen.undecided.reassociate:
+        return {root.path: _reduction(root)}
+    members = strip_members(chosen, root)
+    if members and root.reduction is None and all(_fits_tile(chosen, root, m) for m in members):
+        tiles = [m for m in members if m.reduction is None]
+        if sum((_STENCIL + _HALO) ** 2 * np.dtype(m.dtype).itemsize for m in tiles) <= _STENCIL_BYTES:
+            chosen.placed |= {m.id for m in members}
+            return _stencil(root, members)
+    return {root.path: _flat(root)}
+
+
+def _name(s: Stage, wanted: str) -> str:
+    """The name, with underscores where an axis of the stage has it already."""
+    taken = {a.name for a in s.ranges}
+    while wanted in taken:
+        wanted += "_"
+    return wanted
+
+
+def _joined(s: Stage, names: list[str], into: str) -> tuple[list[Directive], str]:
+    """One loop of several."""
+    if len(names) == 1:
+        return [], names[0]
+    into = _name(s, into)
+    return [Fuse(*names, into=into)], into
+
+
+# ---------------------------------------------------------------- elementwise, and whatever no other rule knows
+def _flat(s: Stage) -> Directives:
+    names = [a.name for a in s.axes]
+    if not names:
+        return ()
+    fused, flat = _joined(s, names, "flat")
+    block, thread = _name(s, "block"), _name(s, "thread")
+    return (*fused, Split(flat, _THREADS, into=(block, thread)), GpuBlocks(block), GpuThreads(thread))
+
+
+# ---------------------------------------------------------------- products
+def _is_plain_product(product: Stage, root: Stage) -> bool:
+    """A matrix product, perhaps of batches, that reads its operands at bare axes."""
+    pair = factors(product)
+    assert pair is not None
+    return len(product.axes) >= 2 and len(product.axes) == len(root.axes) and len(product.reduce_axes) == 1 and all(is_bare(r.index) for r in pair) \
+        and all(_has(r, product.reduce_axes[0]) for r in pair) and _has(pair[0], product.axes[-2]) and pair[0].source != pair[1].source
+
+
+def _has(r: Read, a: Axis) -> bool:
+    return any(i is a for i in r.index)
+
+
+def _product(g: Graph, root: Stage, product: Stage) -> Mapping[str, Directives]:
+    names = [a.name for a in root.axes]
+    i, j = names[-2:]
+    ti, ii, tj, jj = (_name(root, n) for n in ("ti", "ii", "tj", "jj"))
+    own: list[Directive] = [Tile({i: _TILE, j: _TILE}), Split(f"{i}_inner", _EACH, into=(ti, ii)), Split(f"{j}_inner", _EACH, into=(tj, jj)),
+                            Reorder(f"{i}_outer", f"{j}_outer", ti, tj, ii, jj)]
+    fused, band = _joined(root, [*names[:-2], f"{i}_outer"], "band")
+    own += [*fused, GpuBlocks(band, f"{j}_outer"), GpuThreads(ti, tj), Unroll(ii), Vectorize(jj)]
+    accumulator = f"{product.path}/acc" if product is root else product.path
+    k = product.reduce_axes[0].name
+    mine: list[Directive] = [ComputeAt(stage="/" + root.path, axis=tj), StoreIn("registers")]
+    out: dict[str, Directives] = {}
+    pair = factors(product)
+    assert pair is not None
+    for r in pair:
+        operand = g[r.source]
+        into = f"{product.name}_{operand.name}_tile"
+        mine.append(StageIn(read=operand.path, into=into))
+        wide = operand.shape[-1]
+        vector = 4 if isinstance(wide, int) and wide % 4 == 0 and np.dtype(operand.dtype).itemsize == 4 else None
+        folder = accumulator.rsplit("/", 1)[0]
+        out[f"{folder}/{into}"] = (ComputeAt(stage="/" + accumulator, axis=f"{k}_outer"), StoreIn("shared"), Fetch(vector=vector))
+        assert operand_axes(product, operand)
+    a, b = (x.name for x in product.axes[-2:])
+    mine += [Split(k, _STEP), Reorder(f"{k}_outer", f"{k}_inner", a, b), Unroll(a), Unroll(b)]
+    if product is root:
+        own.insert(0, Cache("acc"))
+    return {root.path: tuple(own), accumulator: tuple(mine), **out}
+
+
+# ---------------------------------------------------------------- rows
+def _fits_row(root: Stage, m: Stage, depth: int) -> bool:
+    """A reduction to one value a row, or something that can be computed again where it is read."""
+    if m.reduction is None:
+        return follows(m, m, depth)
+    return len(m.axes) == depth and not m.reduction.kind.startswith("arg")
+
+
+def _rows(root: Stage, members: list[Stage], depth: int) -> Mapping[str, Directives]:
+    names = [a.name for a in root.axes]
+    fused, row = _joined(root, names[:depth], "row")
+    own: list[Directive] = [*fused]
+    if root.reduction is not None:
+        own += _by_block(root)
+    else:
+        inner, column = _joined(root, names[depth:], "column")
+        own += [*inner, Split(column, _THREADS, into=(f"{column}_outer", _name(root, "lane"))), GpuThreads(_name(root, "lane"))]
+    own.append(GpuBlocks(row))
+    out: dict[str, Directives] = {root.path: tuple(own)}
+    for m in members:
+        out[m.path] = (ComputeInline(),) if m.reduction is None else (ComputeAt(stage="/" + root.path, axis=row), StoreIn("shared"), *_by_block(m))
+    return out
+
+
+def _by_block(s: Stage) -> list[Directive]:
+    fused, k = _joined(s, [a.name for a in s.reduce_axes], "reduced")
+    return [*fused, Split(k, _THREADS, into=(f"{k}_outer", _name(s, "lane"))), GpuThreads(_name(s, "lane"))]
+
+
+def _is_long_reduction(s: Stage) -> bool:
+    """A reduction that leaves few values or runs along memory, and is long enough for a block."""
+    if s.reduction is None or s.reduction.kind.startswith("arg"):
+        return False
+    total: object = 1
+    for n in s.reduction.extents:
+        total = total * n  # type: ignore[operator]
+    if isinstance(total, int) and total < _ROW_LEAST:
+        return False
+    last = s.reduce_axes[-1]
+    return not s.axes or any(r.index and r.index[-1] is last for r in s.reads)
+
+
+def _reduction(s: Stage) -> Directives:
+    names = [a.name for a in s.axes]
+    if not names:
+        return tuple(_by_block(s))
+    fused, row = _joined(s, names, "row")
+    return (*fused, *_by_block(s), GpuBlocks(row))
+
+
+# ---------------------------------------------------------------- stencils
+def _fits_tile(chosen: Chosen, root: Stage, m: Stage) -> bool:
+    """Shared by the block, or a small reduction that each thread does for itself where the result is read at its own position."""
+    if len(m.axes) < 2 or len(root.axes) != len(m.axes):
+        return False
+    if m.reduction is None:
+        return True
+    return all(c.id == root.id and pointwise(c, m) for c in chosen.graph.consumers[m.id]) and len(sites(root, m.id)) == 1
+
+
+def _stencil(root: Stage, members: list[Stage]) -> Mapping[str, Directives]:
+    names = [a.name for a in root.axes]
+    y, x = names[-2:]
+    yy, ty = _name(root, "yy"), _name(root, "ty")
+    own: list[Directive] = [Tile({y: _STENCIL, x: _STENCIL}), Split(f"{y}_inner", _STENCIL_ROWS, into=(yy, ty)), Reorder(f"{y}_outer", f"{x}_outer", ty, f"{x}_inner", yy)]
+    fused, band = _joined(root, [*names[:-2], f"{y}_outer"], "band")
+    own += [*fused, GpuBlocks(band, f"{x}_outer"), GpuThreads(ty, f"{x}_inner")]
+    own += [Unroll(yy)] if all(m.reduction is None for m in members) else []
+    out: dict[str, Directives] = {root.path: tuple(own)}
+    for m in members:
+        out[m.path] = ((ComputeAt(stage="/" + root.path, axis=f"{x}_outer"), StoreIn("shared"), Fetch()) if m.reduction is None
+                       else (ComputeAt(stage="/" + root.path, axis=yy), StoreIn("registers")))
+    return out
