@@ -154,8 +154,11 @@ class Expr(metaclass=_Interned):
                      "fl.where(condition, a, b)", "& | ~ instead of and, or, not")
 
     def __index__(self) -> int:
-        raise refuse("A103", "an expression where Python needs an integer", "its value is known only when the kernel runs",
-                     "fl.asarray(table) before the stage, to index a NumPy array by it")
+        raise refuse("A103", "an expression where Python needs an integer", "its value is known only when the kernel runs")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise refuse("A103", "an expression where NumPy needs an array or an index", "its value is known only when the kernel runs",
+                     "fl.asarray(table) before the stage, to index a NumPy array by an axis")
 
     def __iter__(self) -> Iterator[Any]:
         raise refuse("A102", "iteration over an expression", "it is one scalar")

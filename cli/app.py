@@ -1,4 +1,5 @@
 """The verbs and their options. What each does is in its own file, imported when it is called."""
+
 from __future__ import annotations
 
 import sys
@@ -7,11 +8,29 @@ from typing import Annotated, Any
 
 import typer
 
+from . import later_verbs
 from .command import DONE, REFUSED, USAGE, Outcome, command, interrupted
+from .options import (
+    CacheOption,
+    ExtentsOption,
+    ForceOption,
+    MethodOption,
+    ModelArgument,
+    OutputOption,
+    PlanOption,
+    SeedOption,
+    SetOption,
+    WeightsOption,
+)  # fmt: skip
+from .plan_app import plan_app
 from .terminal import Terminal
 
 app = typer.Typer(
-    name="fluorite", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]},
+    name="fluorite",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="""A compiler for whole models: an algorithm, a plan, a tuned module.
 
 MODEL is file.py:Name, package.module:Name, file.py if it holds one model, or the folder of a built model (run, bench, explain).
@@ -21,25 +40,19 @@ PLAN is file.yaml, fluorite:PRESET, or file.py:NAME (an ExecutionPlan, or a func
 
 Exit codes: 0 done, 1 refused or different, 2 wrong usage, 70 a bug of fluorite, 130 interrupted.""",
 )
-plan_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(plan_app, name="plan", help="Look at plans: init, resolve, diff, schema, directives.")
-
-ModelArgument = Annotated[str | None, typer.Argument(metavar="MODEL", help="The model; may be left out if the plan says program:.", show_default=False)]
-PlanOption = Annotated[str | None, typer.Option("--plan", "-p", metavar="PLAN", help="How it is computed; without one the default scheduler decides everything.", show_default=False)]
-ExtentsOption = Annotated[list[str] | None, typer.Option("--extents", metavar="h=640,w=480", help="Fix symbolic extents.", show_default=False)]
-SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="An input: .npy .npz .png .json, a number or a list.", show_default=False)]
-MethodOption = Annotated[str | None, typer.Option("--method", metavar="NAME", help="The method, where the model has several.", show_default=False)]
-OutputOption = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of to stdout.", show_default=False)]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that fluorite did not write.")]
-CacheOption = Annotated[bool, typer.Option("--no-cache", help="Compile again, whatever the build cache holds.")]
-WeightsOption = Annotated[Path | None, typer.Option("--weights", metavar="FILE", help="Parameters, a safetensors file.", show_default=False)]
-SeedOption = Annotated[int, typer.Option("--seed", help="For initial parameters and random inputs.")]
 
 
 @command(app, "check", "Nothing was built.")
 def check(
-    terminal: Terminal, model: ModelArgument = None, plan: PlanOption = None, extents: ExtentsOption = None, set_: SetOption = None, method: MethodOption = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Only whether the plan is legal; nothing is run.")] = False, seed: SeedOption = 0,
+    terminal: Terminal,
+    model: ModelArgument = None,
+    plan: PlanOption = None,
+    extents: ExtentsOption = None,
+    set_: SetOption = None,
+    method: MethodOption = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only whether the plan is legal; nothing is run.")] = False,
+    seed: SeedOption = 0,
     bisect: Annotated[bool, typer.Option("--bisect", help="Not built yet.")] = False,
     against: Annotated[str | None, typer.Option("--against", metavar="FILE", help="Not built yet.", show_default=False)] = None,
 ) -> Outcome:
@@ -51,10 +64,20 @@ def check(
 
 @command(app, "show")
 def show(
-    terminal: Terminal, model: ModelArgument = None, plan: PlanOption = None, extents: ExtentsOption = None, method: MethodOption = None,
-    at: Annotated[str, typer.Option("--at", metavar="LEVEL", help="graph, plan, loops, lowered, source (LLVM IR or GPU code) or asm.")] = "loops",
-    select: Annotated[str | None, typer.Option("--select", metavar="SELECTOR", help="Only these stages, and the kernels that they are in.", show_default=False)] = None,
-    output: OutputOption = None, force: ForceOption = False,
+    terminal: Terminal,
+    model: ModelArgument = None,
+    plan: PlanOption = None,
+    extents: ExtentsOption = None,
+    method: MethodOption = None,
+    at: Annotated[
+        str, typer.Option("--at", metavar="LEVEL", help="graph, plan, loops, lowered, source (LLVM IR or GPU code) or asm.")
+    ] = "loops",
+    select: Annotated[
+        str | None,
+        typer.Option("--select", metavar="SELECTOR", help="Only these stages, and the kernels that they are in.", show_default=False),
+    ] = None,
+    output: OutputOption = None,
+    force: ForceOption = False,
     after: Annotated[str | None, typer.Option("--after", metavar="PASS", help="Not built yet.", show_default=False)] = None,
     verify_each: Annotated[bool, typer.Option("--verify-each", help="Not built yet.")] = False,
     role: Annotated[str | None, typer.Option("--role", help="Not built yet.", show_default=False)] = None,
@@ -69,8 +92,13 @@ def show(
 
 @command(app, "explain")
 def explain(
-    terminal: Terminal, model: Annotated[str | None, typer.Argument(metavar="MODEL|CODE", help="A model, a built model, or the code of an error such as P203.", show_default=False)] = None,
-    plan: PlanOption = None, extents: ExtentsOption = None,
+    terminal: Terminal,
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="MODEL|CODE", help="A model, a built model, or the code of an error such as P203.", show_default=False),
+    ] = None,
+    plan: PlanOption = None,
+    extents: ExtentsOption = None,
 ) -> Outcome:
     """Why it is as fast as it is: per kernel the stages, operations, bytes, copies and the predicted bound. Or what an error code means."""
     from .verbs.explain import explain as run
@@ -80,13 +108,27 @@ def explain(
 
 @command(app, "tune", "Nothing was written.")
 def tune(
-    terminal: Terminal, model: ModelArgument = None, plan: PlanOption = None, extents: ExtentsOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="The tuned plan (required); its journal lies beside it.", show_default=False)] = None,
-    trials: Annotated[int | None, typer.Option("--trials", min=1, help="How many candidates at most; as the plan says, else 200.", show_default=False)] = None,
+    terminal: Terminal,
+    model: ModelArgument = None,
+    plan: PlanOption = None,
+    extents: ExtentsOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The tuned plan (required); its journal lies beside it.", show_default=False),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option("--trials", min=1, help="How many candidates at most; as the plan says, else 200.", show_default=False)
+    ] = None,
     minutes: Annotated[float | None, typer.Option("--minutes", min=0, help="How long at most.", show_default=False)] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the journal of a run that was cut short.")] = False,
-    inputs: Annotated[Path | None, typer.Option("--inputs", metavar="FILE", help="Inputs to measure with: an .npz file or a folder of .npy files.", show_default=False)] = None,
-    seed: SeedOption = 0, force: ForceOption = False,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--inputs", metavar="FILE", help="Inputs to measure with: an .npz file or a folder of .npy files.", show_default=False
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
     build_only: Annotated[Path | None, typer.Option("--build-only", metavar="DIR", help="Not built yet.", show_default=False)] = None,
     measure: Annotated[Path | None, typer.Option("--measure", metavar="DIR", help="Not built yet.", show_default=False)] = None,
 ) -> Outcome:
@@ -99,11 +141,25 @@ def tune(
 
 @command(app, "build", "Nothing was built.")
 def build(
-    terminal: Terminal, model: ModelArgument = None, plan: PlanOption = None, extents: ExtentsOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="The folder to write (required); its name is the name to import.", show_default=False)] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The name to import, where it is not the folder's: then DIR/NAME is written.", show_default=False)] = None,
-    weights: WeightsOption = None, seed: SeedOption = 0,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse a plan with open holes.")] = False, force: ForceOption = False, no_cache: CacheOption = False,
+    terminal: Terminal,
+    model: ModelArgument = None,
+    plan: PlanOption = None,
+    extents: ExtentsOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="The folder to write (required); its name is the name to import.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="The name to import, where it is not the folder's: then DIR/NAME is written.", show_default=False),
+    ] = None,
+    weights: WeightsOption = None,
+    seed: SeedOption = 0,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a plan with open holes.")] = False,
+    force: ForceOption = False,
+    no_cache: CacheOption = False,
     wheel: Annotated[bool, typer.Option("--wheel", help="Not built yet.")] = False,
 ) -> Outcome:
     """Write the model as a Python package to import. Prints its path."""
@@ -114,9 +170,19 @@ def build(
 
 @command(app, "run", "Nothing was run.")
 def run(
-    terminal: Terminal, model: ModelArgument = None, plan: PlanOption = None, extents: ExtentsOption = None, set_: SetOption = None, method: MethodOption = None,
-    output: Annotated[list[str] | None, typer.Option("--output", "-o", metavar="[NAME=]FILE", help="A result: .npy .npz .png .json.", show_default=False)] = None,
-    weights: WeightsOption = None, seed: SeedOption = 0, force: ForceOption = False, no_cache: CacheOption = False,
+    terminal: Terminal,
+    model: ModelArgument = None,
+    plan: PlanOption = None,
+    extents: ExtentsOption = None,
+    set_: SetOption = None,
+    method: MethodOption = None,
+    output: Annotated[
+        list[str] | None, typer.Option("--output", "-o", metavar="[NAME=]FILE", help="A result: .npy .npz .png .json.", show_default=False)
+    ] = None,
+    weights: WeightsOption = None,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    no_cache: CacheOption = False,
     trace: Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Not built yet.", show_default=False)] = None,
     distributed: Annotated[str | None, typer.Option("--distributed", metavar="METHOD", help="Not built yet.", show_default=False)] = None,
 ) -> Outcome:
@@ -129,11 +195,23 @@ def run(
 
 @command(app, "bench", "Nothing was measured.")
 def bench(
-    terminal: Terminal, model: ModelArgument = None,
-    plan: Annotated[list[str] | None, typer.Option("--plan", "-p", metavar="PLAN", help="May be given several times; the first is what ratios refer to.", show_default=False)] = None,
-    extents: ExtentsOption = None, set_: SetOption = None, method: MethodOption = None,
+    terminal: Terminal,
+    model: ModelArgument = None,
+    plan: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plan", "-p", metavar="PLAN", help="May be given several times; the first is what ratios refer to.", show_default=False
+        ),
+    ] = None,
+    extents: ExtentsOption = None,
+    set_: SetOption = None,
+    method: MethodOption = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="How many times each plan has its turn.")] = 15,
-    weights: WeightsOption = None, seed: SeedOption = 0, output: OutputOption = None, force: ForceOption = False, no_cache: CacheOption = False,
+    weights: WeightsOption = None,
+    seed: SeedOption = 0,
+    output: OutputOption = None,
+    force: ForceOption = False,
+    no_cache: CacheOption = False,
     peer: Annotated[str | None, typer.Option("--peer", metavar="torch,ort", help="Not built yet.", show_default=False)] = None,
 ) -> Outcome:
     """Time the model under one or several plans, turn by turn, and compare their results."""
@@ -142,71 +220,8 @@ def bench(
     return run(terminal, model, plan, extents, set_, method, rounds, weights, seed, output, force, not no_cache, peer)
 
 
-@command(plan_app, "init", prefix="plan ")
-def plan_init(terminal: Terminal, model: Annotated[str, typer.Argument(metavar="MODEL")], output: OutputOption = None, force: ForceOption = False) -> Outcome:
-    """A plan to start from: every stage with its axes, extents and kind."""
-    from .verbs.plan import init
-
-    return init(terminal, model, output, force)
-
-
-@command(plan_app, "resolve", prefix="plan ")
-def plan_resolve(
-    terminal: Terminal, plan: Annotated[str, typer.Argument(metavar="PLAN")],
-    holes: Annotated[bool, typer.Option("--holes", help="Leave holes open instead of giving them their first alternatives.")] = False,
-    output: OutputOption = None, force: ForceOption = False,
-) -> Outcome:
-    """The plan with its parents merged in and its holes filled, each value with the file and line that it comes from."""
-    from .verbs.plan import resolve
-
-    return resolve(terminal, plan, holes, output, force)
-
-
-@command(plan_app, "diff", prefix="plan ")
-def plan_diff(terminal: Terminal, old: Annotated[str, typer.Argument(metavar="A")], new: Annotated[str, typer.Argument(metavar="B")]) -> Outcome:
-    """What differs between two plans, by path. Exit code 0 if nothing does, 1 otherwise."""
-    from .verbs.plan import diff
-
-    return diff(terminal, old, new)
-
-
-@command(plan_app, "schema", prefix="plan ")
-def plan_schema(terminal: Terminal, output: OutputOption = None, force: ForceOption = False) -> Outcome:
-    """The JSON schema of a plan, for editors."""
-    from .verbs.plan import schema
-
-    return schema(terminal, output, force)
-
-
-@command(plan_app, "directives", prefix="plan ")
-def plan_directives(terminal: Terminal, name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False)] = None) -> Outcome:
-    """Every directive in a line; or one with its fields, and a nest before and after."""
-    from .verbs.plan import directives
-
-    return directives(terminal, name)
-
-
-_LATER = {
-    "train": "Loop one method over data.", "launch": "Start the ranks of a plan on this machine.", "import": "ONNX or torch.export to an algorithm file.",
-    "report": "One HTML page about a model.", "simulate": "Predicted step time, memory and scaling.", "calibrate": "Measure this machine for the cost model.",
-}
-_LATER_PLANS = {"auto": "A whole plan from the cost model.", "rebase": "Map the selectors of a plan after its algorithm changed."}
-
-
-def _later(home: typer.Typer, name: str, about: str, prefix: str = "") -> None:
-    def refuse(terminal: Terminal, given: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> Outcome:
-        from .refusals import not_built
-
-        raise not_built(f"fluorite {prefix}{name}")
-
-    refuse.__doc__ = f"(not built yet) {about}"
-    command(home, name, prefix=prefix, lenient=True)(refuse)
-
-
-for _name, _about in _LATER.items():
-    _later(app, _name, _about)
-for _name, _about in _LATER_PLANS.items():
-    _later(plan_app, _name, _about, "plan ")
+for _name, _about in later_verbs.VERBS.items():
+    later_verbs.add(app, _name, _about)
 
 
 def _version(asked: bool) -> None:

@@ -1,4 +1,5 @@
 """Inputs and results in files: .npy .npz .png .json, and literals."""
+
 from __future__ import annotations
 
 import io
@@ -62,7 +63,11 @@ def _literal(text: str, declared: Declared) -> Any:
         word = text.strip().lower()
         if word in ("inf", "+inf", "-inf", "nan"):
             return float(word)
-        raise usage(f"--set {declared.name}={text}", "is neither a number, a list of numbers, true or false, nor a file", *(f"{declared.name}=FILE{s}" for s in SUFFIXES))
+        raise usage(
+            f"--set {declared.name}={text}",
+            "is neither a number, a list of numbers, true or false, nor a file",
+            *(f"{declared.name}=FILE{s}" for s in SUFFIXES),
+        )
     return value
 
 
@@ -83,17 +88,17 @@ def _of_picture(data: bytes, declared: Declared) -> Array:
     deep = image.mode.startswith("I")
     rank, dtype = len(declared.shape), np.dtype(declared.dtype)
     if rank == 2:
-        pixels = np.asarray(image if deep else image.convert("L")).astype(np.uint16 if deep else np.uint8)
+        pixels: Array = np.asarray(image if deep else image.convert("L")).astype(np.uint16 if deep else np.uint8)
     elif rank == 3:
         wanted = declared.shape[-1]
         pixels = np.asarray(image.convert({1: "L", 4: "RGBA"}.get(wanted if isinstance(wanted, int) else 3, "RGB")))
         pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     else:
         raise ValueError(f"a picture has 2 axes, or 3 with colours; {declared.name} has {rank}")
-    most = np.iinfo(pixels.dtype).max
+    most = 65535 if deep and rank == 2 else 255
     if dtype.kind == "f":
-        return (pixels / dtype.type(most)).astype(dtype)
-    return pixels > most // 2 if dtype.kind == "b" else pixels.astype(dtype)
+        return np.asarray(pixels / dtype.type(most), dtype)
+    return np.asarray(pixels > most // 2 if dtype.kind == "b" else pixels, dtype)
 
 
 def encode(array: Array, path: Path) -> tuple[bytes, str]:
@@ -124,7 +129,15 @@ def encode_all(arrays: Mapping[str, Array]) -> bytes:
 
 def _as_picture(array: Array, path: Path) -> tuple[bytes, str]:
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)) or not array.size:
-        raise RunError(Problem("R404", "run", asked=f"{path}: a result of shape {list(array.shape)} is no picture", why="a picture is [h, w], or [h, w, c] with 1, 3 or 4 colours", try_=(str(path.with_suffix(".npy")),)))
+        raise RunError(
+            Problem(
+                "R404",
+                "run",
+                asked=f"{path}: a result of shape {list(array.shape)} is no picture",
+                why="a picture is [h, w], or [h, w, c] with 1, 3 or 4 colours",
+                try_=(str(path.with_suffix(".npy")),),
+            )
+        )
     remark = ""
     if array.dtype.kind == "f":
         outside = int(np.count_nonzero(~((array >= 0) & (array <= 1))))
@@ -146,7 +159,9 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise RunError(Problem("R405", "run", asked="pictures need the package pillow", why="it is not installed", try_=("pip install pillow",))) from None
+        raise RunError(
+            Problem("R405", "run", asked="pictures need the package pillow", why="it is not installed", try_=("pip install pillow",))
+        ) from None
     return Image
 
 

@@ -1,4 +1,5 @@
 """What every verb has in common: its options, its streams, its errors and its exit code."""
+
 from __future__ import annotations
 
 import inspect
@@ -33,7 +34,9 @@ class Outcome:
     code: int = DONE
 
 
-def command(app: typer.Typer, name: str, failed: str = "", prefix: str = "", lenient: bool = False) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
+def command(
+    app: typer.Typer, name: str, failed: str = "", prefix: str = "", lenient: bool = False
+) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
     """Makes a function of (terminal, options) a verb. `failed` is said after its errors: "Nothing was built."; `lenient` takes any options."""
     settings = {"ignore_unknown_options": True, "allow_extra_args": True} if lenient else None
 
@@ -88,7 +91,7 @@ def carry_out(terminal: Terminal, run: Callable[[], Outcome], failed: str = "") 
         return outcome.code
     except FluoriteError as error:
         return _refused(terminal, error, failed)
-    except BrokenPipeError:                                      # the reader, such as head, has what it wanted
+    except BrokenPipeError:  # the reader, such as head, has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:

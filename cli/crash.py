@@ -1,4 +1,5 @@
 """A bug of ours: what the user sees of it, and the report that it leaves."""
+
 from __future__ import annotations
 
 import os
@@ -15,10 +16,14 @@ def report(error: BaseException, arguments: list[str]) -> Path | None:
     """Write everything that helps to find the bug to a file and return its path; None where nothing can be written."""
     import fluorite
 
-    text = "\n".join([
-        f"fluorite {fluorite.__version__}, Python {platform.python_version()}, {platform.platform()}",
-        f"command: fluorite {' '.join(arguments)}", "", "".join(traceback.format_exception(error)),
-    ])
+    text = "\n".join(
+        [
+            f"fluorite {fluorite.__version__}, Python {platform.python_version()}, {platform.platform()}",
+            f"command: fluorite {' '.join(arguments)}",
+            "",
+            "".join(traceback.format_exception(error)),
+        ]
+    )
     for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -35,7 +40,7 @@ def _folders() -> list[Path]:
 
     try:
         return [cache_folder() / "reports", Path(tempfile.gettempdir())]
-    except RuntimeError:                                                                # no home folder
+    except RuntimeError:  # no home folder
         return [Path(tempfile.gettempdir())]
 
 

@@ -1,4 +1,5 @@
 """Files that -o names: whole or not at all, and never over something that fluorite did not write."""
+
 from __future__ import annotations
 
 import hashlib
@@ -18,7 +19,15 @@ def writable(path: Path, force: bool = False) -> None:
     if not os.access(path.parent, os.W_OK):
         raise _refused(path, "the folder above it is read-only")
     if path.exists() and not force and path.stat().st_size and _record(path) != _digest(path.read_bytes()):
-        raise RunError(Problem("R401", "run", asked=f"{path} exists", why="and fluorite did not write it as it is now", try_=("another name", "--force replaces it")))
+        raise RunError(
+            Problem(
+                "R401",
+                "run",
+                asked=f"{path} exists",
+                why="and fluorite did not write it, or it was changed since",
+                try_=("another name", "--force replaces it"),
+            )
+        )
 
 
 def write(path: Path, data: bytes, force: bool = False) -> None:

@@ -1,4 +1,5 @@
 """The inputs of a call: from --set, or random ones."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -30,8 +31,13 @@ def of_graph(graph: Graph, given: Iterable[str], method: str | None) -> dict[str
     """The same for a traced model, as arrays of the declared types."""
     import numpy as np
 
-    leaves: dict[str, Any] = {graph[i].path.rsplit("/", 1)[-1]: graph[i] for m in graph.methods if method in (None, m.name) for i in m.inputs}
-    return {name: value if isinstance(value, np.ndarray) else np.asarray(value, leaves[name].dtype) for name, value in read_inputs(given, leaves.values()).items()}
+    leaves: dict[str, Any] = {
+        graph[i].path.rsplit("/", 1)[-1]: graph[i] for m in graph.methods if method in (None, m.name) for i in m.inputs
+    }
+    return {
+        name: value if isinstance(value, np.ndarray) else np.asarray(value, leaves[name].dtype)
+        for name, value in read_inputs(given, leaves.values()).items()
+    }
 
 
 def method_of(model: Model, name: str | None) -> MethodSpec:
@@ -41,7 +47,7 @@ def method_of(model: Model, name: str | None) -> MethodSpec:
         name = next(iter(methods))
     if name == "run" and "run" not in methods and len(methods) == 1:
         name = next(iter(methods))
-    if name not in methods:
+    if name is None or name not in methods:
         said = "the model has several methods" if name is None else f"there is no method {name}"
         raise usage("--method" if name is None else f"--method {name}", said, *(f"--method {n}" for n in methods))
     spec: MethodSpec = getattr(model, name).spec

@@ -1,4 +1,5 @@
 """From MODEL and PLAN to a model that can be called."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
 """MODEL on the command line: a function or a Program in a Python file or module, or the folder of a built artefact."""
+
 from __future__ import annotations
 
 import inspect
@@ -55,17 +56,29 @@ def find_model(text: str, folder: Path | None = None, near: Path | None = None) 
             raise usage(f"MODEL {text}", f"there is no file {file}", *_similar(file))
         return _member(run_file(file, str(file)), name, str(file), file, file.parent)
     if name is None or not all(part.isidentifier() for part in path.split(".")):
-        raise usage(f"MODEL {text}", "there is no such file or folder", "file.py:Name", "package.module:Name", "the folder of a built model", *_similar(file))
+        raise usage(
+            f"MODEL {text}",
+            "there is no such file or folder",
+            "file.py:Name",
+            "package.module:Name",
+            "the folder of a built model",
+            *_similar(file),
+        )
     home = folder or Path()
     module = import_module(path, home, path)
-    origin = Path(module.__file__) if getattr(module, "__file__", None) else None
+    origin = Path(module.__file__) if module.__file__ else None
     return _member(module, name, path, origin, home)
 
 
 def find_algorithm(text: str, verb: str) -> Algorithm:
     found = find_model(text)
     if isinstance(found, Artifact):
-        raise usage(f"{verb} {text}", "this is a built model, and the algorithm is needed", "file.py:Name", "run, bench and explain take built models")
+        raise usage(
+            f"{verb} {text}",
+            "this is a built model, and the algorithm is needed",
+            "file.py:Name",
+            "run, bench and explain take built models",
+        )
     return found
 
 
@@ -103,12 +116,26 @@ def _refuse_others(found: Any, text: str, module: ModuleType, shown: str) -> Non
     from fluorite.algo.program import Module, Program
 
     if isinstance(found, type) and issubclass(found, Program):
-        missing = [p.name for p in inspect.signature(found).parameters.values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        missing = [
+            p.name
+            for p in inspect.signature(found).parameters.values()
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
         if missing:
-            raise usage(f"MODEL {text}", f"{found.__name__} cannot be made without {', '.join(missing)}",
-                        "give its __init__ default values", f"make one in the file, model = {found.__name__}(...), and name that")
-    elif not isinstance(found, Program) and (isinstance(found, type | Module) or not (inspect.isroutine(found) or hasattr(found, "__fluorite_function__"))):
-        raise usage(f"MODEL {text}", f"it is {_article(type(found).__name__)}, and a model is a function or a fl.Program", *_names(shown, models_of(module), ""))
+            raise usage(
+                f"MODEL {text}",
+                f"{found.__name__} cannot be made without {', '.join(missing)}",
+                "give its __init__ default values",
+                f"make one in the file, model = {found.__name__}(...), and name that",
+            )
+    elif not isinstance(found, Program) and (
+        isinstance(found, type | Module) or not (inspect.isroutine(found) or hasattr(found, "__fluorite_function__"))
+    ):
+        raise usage(
+            f"MODEL {text}",
+            f"it is {_article(type(found).__name__)}, and a model is a function or a fl.Program",
+            *_names(shown, models_of(module), ""),
+        )
 
 
 def models_of(module: ModuleType) -> list[str]:
@@ -138,7 +165,11 @@ def _only_model(module: ModuleType, shown: str) -> str:
     if len(names) == 1:
         return names[0]
     if not names:
-        raise usage(f"MODEL {shown}", "it holds no fl.Program and no function whose inputs are declared", 'def blur(image: fl.f32[fl.Tensor, "h", "w"]): ...')
+        raise usage(
+            f"MODEL {shown}",
+            "it holds no fl.Program and no function whose inputs are declared",
+            'def blur(image: fl.f32[fl.Tensor, "h", "w"]): ...',
+        )
     raise usage(f"MODEL {shown}", f"it holds {len(names)} models: say which", *_names(shown, names, ""))
 
 

@@ -1,4 +1,5 @@
 """PLAN on the command line, and whether it was made for MODEL."""
+
 from __future__ import annotations
 
 import os
@@ -85,8 +86,14 @@ def _named_by(terminal: Terminal, plans: list[tuple[str, ExecutionPlan]]) -> Alg
         if path.endswith(".py") and not file.resolve().is_relative_to(home.resolve()):
             from fluorite.algo.errors import PlanError
 
-            raise PlanError(place.problem("P110", f"program: {plan.program}", "a plan may only have files of its own folder run",
-                                          (f"name it on the command line: {os.path.normpath(file)}:{plan.program.rpartition(':')[2]}",)))
+            raise PlanError(
+                place.problem(
+                    "P110",
+                    f"program: {plan.program}",
+                    "a plan may only have files of its own folder run",
+                    (f"name it on the command line: {os.path.normpath(file)}:{plan.program.rpartition(':')[2]}",),
+                )
+            )
         terminal.note(f"running {os.path.normpath(file) if path.endswith('.py') else path}, which {text} names")
         found = find_model(plan.program, home, home)
         if isinstance(found, Artifact):
@@ -113,12 +120,24 @@ def check_program(plan: ExecutionPlan, text: str, algorithm: Algorithm, graph: G
         here = structure_hash(graph)
         if built_for != here:
             was = f"{plan.program or 'a program'} (structure {built_for})"
-            raise PlanError(place.problem("P110", f"this plan was made for {was}, and {algorithm.shown} has the structure {here}",
-                                          "it is another program, or it has changed since", ("tune it again, or take the provenance section out to use the plan as it is",)))
+            raise PlanError(
+                place.problem(
+                    "P110",
+                    f"this plan was made for {was}, and {algorithm.shown} has the structure {here}",
+                    "it is another program, or it has changed since",
+                    ("tune it again, or take the provenance section out to use the plan as it is",),
+                )
+            )
         return
     if plan.program is not None and not _same(plan.program, _home(plan, text), algorithm):
-        raise PlanError(place.problem("P110", f"this plan was made for {plan.program}, not for {algorithm.shown}", "",
-                                      (f"name {plan.program} on the command line, or change program:",)))
+        raise PlanError(
+            place.problem(
+                "P110",
+                f"this plan was made for {plan.program}, not for {algorithm.shown}",
+                "",
+                (f"name {plan.program} on the command line, or change program:",),
+            )
+        )
 
 
 def _same(program: str, home: Path, algorithm: Algorithm) -> bool:

@@ -1,4 +1,5 @@
 """What the command line itself refuses."""
+
 from __future__ import annotations
 
 from fluorite.algo.errors import FluoriteError, Problem, RunError

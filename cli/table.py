@@ -1,4 +1,5 @@
 """Tables as plain text."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +12,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [list(head), *map(list, rows)]
     widths = [max(len(line[c]) for line in lines) for c in range(len(head))]
     numeric = [all(_is_number(row[c]) for row in rows) for c in range(len(head))]
-    return "\n".join("  ".join(cell.rjust(w) if n else cell.ljust(w) for cell, w, n in zip(line, widths, numeric, strict=True)).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(cell.rjust(w) if n else cell.ljust(w) for cell, w, n in zip(line, widths, numeric, strict=True)).rstrip()
+        for line in lines
+    )
 
 
 def _is_number(text: str) -> bool:

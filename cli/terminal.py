@@ -1,4 +1,5 @@
 """Where output goes: results to stdout, everything else to stderr, and with --json one document alone on stdout."""
+
 from __future__ import annotations
 
 import json
@@ -37,6 +38,15 @@ class Terminal:
         if not self.quiet:
             self._say(self.stderr, text)
 
+    def notes(self, texts: Sequence[str]) -> None:
+        """Remarks of the compiler, those that say the same of several things in one line."""
+        said: dict[str, list[str]] = {}
+        for text in texts:
+            subject, _, rest = text.partition(" is ")
+            said.setdefault(rest, []).append(subject)
+        for rest, subjects in said.items():
+            self.note(f"note: {', '.join(subjects)}{f' {_verb(subjects)} {_plural(rest, subjects)}' if rest else ''}")
+
     def error(self, text: str) -> None:
         self._say(self.stderr, text)
 
@@ -69,6 +79,14 @@ class Terminal:
         if self.color == "auto":
             return stream is self.stderr and stream.isatty() and not os.environ.get("NO_COLOR")
         return self.color == "always" and stream is self.stderr
+
+
+def _verb(subjects: Sequence[str]) -> str:
+    return "is" if len(subjects) == 1 else "are"
+
+
+def _plural(rest: str, subjects: Sequence[str]) -> str:
+    return rest if len(subjects) == 1 else rest.replace("its first alternative is", "their first alternatives are")
 
 
 def json_data(value: Any) -> Any:

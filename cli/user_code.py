@@ -1,4 +1,5 @@
 """Python files that a user names: run from their own folder, their errors told as sentences."""
+
 from __future__ import annotations
 
 import importlib
@@ -45,10 +46,12 @@ def run_file(path: Path, shown: str) -> ModuleType:
     try:
         code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except OSError as error:
-        raise AlgorithmError(Problem("A151", "algorithm", asked=f"{shown} cannot be read", why=(error.strerror or str(error)).lower())) from None
+        raise AlgorithmError(
+            Problem("A151", "algorithm", asked=f"{shown} cannot be read", why=(error.strerror or str(error)).lower())
+        ) from None
     except (SyntaxError, ValueError) as error:
         raise _not_python(error, shown) from None
-    name = f"__model_{len(_loaded)}_{path.stem}"               # a name of its own: a file called random.py must not become `random`
+    name = f"__model_{len(_loaded)}_{path.stem}"  # a name of its own: a file called random.py must not become `random`
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -87,17 +90,23 @@ def _raised(error: BaseException, folder: Path | None, shown: str) -> AlgorithmE
         return _not_python(error, as_shown(error.filename))
     what = traceback.format_exception_only(error)[-1].strip() or type(error).__name__
     if isinstance(error, SystemExit):
-        what = f"SystemExit ({error.code}); put what only a program should do under  if __name__ == \"__main__\":"
+        what = f'SystemExit ({error.code}); put what only a program should do under  if __name__ == "__main__":'
     if line is None:
         return AlgorithmError(Problem("A150", "algorithm", asked=f"{shown} raised {what}"))
     file, number = line
-    return AlgorithmError(Problem("A150", "algorithm", file, number, asked=f"the file raised {what}", why=linecache.getline(os.path.abspath(file), number).strip()))
+    return AlgorithmError(
+        Problem(
+            "A150", "algorithm", file, number, asked=f"the file raised {what}", why=linecache.getline(os.path.abspath(file), number).strip()
+        )
+    )
 
 
 def _not_python(error: SyntaxError | ValueError, shown: str) -> AlgorithmError:
     if isinstance(error, SyntaxError):
         text = (error.text or "").strip()
-        return AlgorithmError(Problem("A152", "algorithm", shown, error.lineno, error.offset, asked=f"the file is not valid Python: {error.msg}", why=text))
+        return AlgorithmError(
+            Problem("A152", "algorithm", shown, error.lineno, error.offset, asked=f"the file is not valid Python: {error.msg}", why=text)
+        )
     return AlgorithmError(Problem("A152", "algorithm", shown, asked=f"the file is not valid Python: {error}"))
 
 
@@ -124,5 +133,5 @@ def as_shown(file: str) -> str:
     """A path as messages have it: from here, where that is shorter."""
     try:
         return min(os.path.relpath(file), file, key=len)
-    except ValueError:                                         # another drive
+    except ValueError:  # another drive
         return file

@@ -1,4 +1,5 @@
 """NAME=VALUE options as values."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -40,5 +41,8 @@ def known_extents(given: Mapping[str, int], symbols: Iterable[str], program: str
     names = sorted(symbols)
     for name in given:
         if name not in names:
-            raise usage(f"--extents {name}={given[name]}", f"{program} has {'no symbolic extents' if not names else 'the extents ' + ', '.join(names)}",
-                        *get_close_matches(name, names, 1))
+            raise usage(
+                f"--extents {name}={given[name]}",
+                f"{program} has {'no symbolic extents' if not names else 'the extents ' + ', '.join(names)}",
+                *get_close_matches(name, names, 1),
+            )

@@ -22,7 +22,7 @@ from .target import CodeTarget
 
 VERSION = "0.1.0"
 TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
-FORMAT = "4"
+FORMAT = "5"
 """Changes whenever the same statements compile to other code: part of the cache's keys."""
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import InternalError
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, children
-from fluorite.algo.extent import Dim, Extent, Extremum, Quotient, Symbol
-from fluorite.algo.linear import is_index, linear
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary, children
+from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
+from fluorite.algo.linear import bounds, is_index
 
 from .intrinsics import INTRINSICS
 from .statements import Allocate, Buffer, For, If, Kernel, Sequence, Statement, Store
@@ -31,6 +31,7 @@ class _Emitter:
         self.vars: dict[Axis, Any] = {}
         self.buffers = {b.id: self.declare(b) for b in kernel.arguments}
         self.memo: dict[Expr, Any] = {}
+        self.ranges: dict[Axis, Extent] = {}
 
     def function(self) -> Any:
         body = self.statement(self.kernel.body)
@@ -73,6 +74,10 @@ class _Emitter:
     def loop(self, s: For) -> Any:
         low, extent = self.index(s.low), self.index(s.extent)
         saved, self.memo = self.memo, {}
+        first, _ = bounds(s.low, self.ranges)
+        _, end = bounds(binary("add", s.low, s.extent), self.ranges)
+        if first is not None and end is not None and nonnegative(first):
+            self.ranges[s.var] = end
         self.vars[s.var] = var = tirx.Var(_identifier(s.name), "int64")
         body = self.statement(s.body)
         self.memo = saved
@@ -132,7 +137,7 @@ class _Emitter:
                 condition, x, y = self.value(c), self.operand(a, e), self.operand(b, e)
                 return (tirx.if_then_else if op == "where" else tirx.Select)(condition, x, y)
             case Op(op="floordiv" | "mod" as op, args=(a, b)) if is_index(e):
-                return _index_division(op, self.index(a), self.index(b), a)
+                return (_floordiv if op == "floordiv" else _floormod)(self.index(a), self.index(b), self.is_nonnegative(a))
             case Op():
                 dtype = _type(e)
                 compared = e.op in ("lt", "le", "eq", "ne")
@@ -144,6 +149,10 @@ class _Emitter:
                 return found(of, *args)
         raise InternalError(f"{type(e).__name__} in lowered code: {children(e)}")
 
+    def is_nonnegative(self, e: Expr) -> bool:
+        low, _ = bounds(e, self.ranges)
+        return low is not None and nonnegative(low)
+
     def operand(self, a: Expr, e: Expr) -> Any:
         return cast(self.value(a), _type(a), _type(e))
 
@@ -152,10 +161,10 @@ class _Emitter:
         if op == "edge":
             return tirx.max(tirx.min(i, n - one), zero)
         if op == "wrap":
-            return tirx.floormod(i, n)
+            return _floormod(i, n)
         period = tirx.max((n - one) * 2, one)
-        inside = tirx.floormod(i, period)
-        return tirx.min(inside, tirx.max(period - inside, zero)) if True else inside
+        inside = _floormod(i, period)
+        return tirx.min(inside, period - inside)
 
 
 def _type(e: Expr) -> str:
@@ -202,16 +211,22 @@ def cast(value: Any, source: str, to: str) -> Any:
     return value.astype(to)
 
 
-def _index_division(op: str, a: Any, b: Any, written: Expr) -> Any:
-    """floor division and its remainder. A dividend that falls is negated first: TVM's flattening gets (c - i) // k wrong."""
-    form = linear(written)
-    falling = bool(form.terms) and all(isinstance(c, int) and c < 0 for _, c in form.terms)
-    if not falling:
-        return (tirx.floordiv if op == "floordiv" else tirx.floormod)(a, b)
-    zero, one = tirx.IntImm("int64", 0), tirx.IntImm("int64", 1)
-    quotient = zero - tirx.floordiv((zero - a) + b - one, b)
-    return quotient if op == "floordiv" else a - quotient * b
+def _floordiv(a: Any, b: Any, sure: bool = False) -> Any:
+    """Floor division by a positive number, in a form that TVM's simplifier leaves alone: its rules for nested floor divisions and
+    remainders of what may be negative, or falls, are wrong in places."""
+    zero = tirx.IntImm("int64", 0)
+    quotient = tirx.truncdiv(a, b)
+    if sure:
+        return quotient
+    return tirx.Select(tirx.truncmod(a, b) < zero, quotient - tirx.IntImm("int64", 1), quotient)
 
 
-Emit = Callable[..., Any]
-__all__ = ["Dim", "cast", "constant", "emit"]
+def _floormod(a: Any, b: Any, sure: bool = False) -> Any:
+    zero = tirx.IntImm("int64", 0)
+    remainder = tirx.truncmod(a, b)
+    if sure:
+        return remainder
+    return tirx.Select(remainder < zero, remainder + b, remainder)
+
+
+__all__ = ["cast", "constant", "emit"]

@@ -139,6 +139,8 @@ class _Lowering:
         self.problems += problems
         nest = replace(nest, loops=tuple(replace(x, kind=SERIAL) if x.kind in (VECTOR, UNROLLED) and x.extent == 1 else x for x in nest.loops))
         if self.plan.gpu:
+            if problems:
+                raise PlanError(self.problems)
             nest = self._on_gpu(s, nest)
         guards = list(nest.guards)
         for a in s.axes:

@@ -60,12 +60,14 @@ def _reordered(s: Stage, ds: Any) -> bool:
     """Whether the reduction's iterations no longer come in the order of its axes."""
     from fluorite.algo.expr import Axis, axes_of
     from fluorite.algo.linear import linear
-    from fluorite.schedule.nest import shape, start
+    from fluorite.schedule.nest import THREAD, shape, start
 
     assert s.reduction is not None
     from .lower import SHAPING
 
     nest, _ = shape(start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents), [d for d in ds if isinstance(d, SHAPING)], lambda _: 1, s.dtype)
+    if any(loop.reduction and loop.kind == THREAD for loop in nest.loops):
+        return True
     order = [loop.var for loop in nest.loops if loop.reduction]
     wanted: list[Axis] = []
     for a in s.reduce_axes:

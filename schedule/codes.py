@@ -94,6 +94,37 @@ CODES: dict[str, str] = {
         "fusion: never forbids it."
     ),
     "P231": "A kernel would need a stage outside it that itself needs the kernel. Add that stage to the group, or cut the group there.",
+    "P250": (
+        "A directive belongs to another kind of machine: parallel to a CPU; gpu_blocks, gpu_threads, fetch and shared memory to a GPU. "
+        "What the target is stands under target:."
+    ),
+    "P251": (
+        "Blocks of one GPU kernel cannot wait for one another, so one stage owns the kernel and all others are computed inside it "
+        "(compute_at) or written into it (compute_inline)."
+    ),
+    "P252": (
+        "The stage that owns a GPU kernel deals its outermost loops to blocks, and only that stage does. gpu_blocks names them, "
+        "outermost first."
+    ),
+    "P253": "A block has at most 1,024 threads, and at most 64 along the outermost of three thread loops.",
+    "P254": (
+        "Registers belong to one thread. A stage that is kept in them is computed inside the innermost thread loop of its reader, and is "
+        "not itself dealt to threads. What threads share goes into shared memory."
+    ),
+    "P255": (
+        "All stages of a GPU kernel run on the same threads. A stage in shared memory is dealt to them by fetch, or by gpu_threads with "
+        "the same extents as the kernel's."
+    ),
+    "P256": "A GPU thread moves at most 16 bytes at once: four float32.",
+    "P257": "fetch deals all loops of a stage to the threads by itself, so no other loop directive goes with it; a reduction has gpu_threads.",
+    "P258": (
+        "gpu_threads on a reduction loop makes every thread reduce its share and the block combine the results, one value a thread: no "
+        "argmax, no vectors."
+    ),
+    "P259": (
+        "A block has 48 KiB of shared memory, for all stages in it together, and a stage that is computed inside blocks cannot be kept in "
+        "global memory."
+    ),
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."

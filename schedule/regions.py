@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fluorite.algo.expr import Axis, Expr, Op, as_expr, binary
+from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary, walk
 from fluorite.algo.extent import Extent, at_most, floordiv, maximum, minimum, nonnegative
 from fluorite.algo.linear import Ranges, is_index, linear, simplify, within
 
@@ -61,6 +61,8 @@ def image(e: Expr, box: Box) -> Raw | None:
 
 
 def _atom(e: Expr, box: Box) -> Raw | None:
+    if isinstance(e, Op) and not any(n in box or isinstance(n, Read) for n in walk(e)):      # one value, whatever the operation
+        return Raw(e, e, 1)
     match e:
         case Axis():
             found = box.get(e)

@@ -83,15 +83,10 @@ def gather(source: Array, index: Sequence[Expr], box: Box, evaluate: Callable[[E
         if found is not None and not _far(found, box, source.shape[d]):
             plans.append(found)
             continue
-        plans.append(np.clip(whole(evaluate(e)), 0, source.shape[d] - 1))
+        plans.append(np.clip(evaluate(e).astype(np.int64), 0, source.shape[d] - 1))
     if _entangled(plans, rank):
         return source[tuple(_clipped(p, box, n) if isinstance(p, _Affine) else p for p, n in zip(plans, source.shape, strict=True))]
     return _strided(source, plans, box)
-
-
-def whole(i: Array) -> Array:
-    """Indices as int64; those of unsigned 64 bits that do not fit stay large."""
-    return (np.minimum(i, np.uint64(2**62)) if i.dtype == np.uint64 else i).astype(np.int64)
 
 
 def _far(p: _Affine, box: Box, size: int) -> bool:

@@ -18,7 +18,7 @@ from ..extent import Extent, evaluate
 from ..graph import Stage
 from .contraction import multiply, splits
 from .elementary import BOUNDARY, OPERATORS, Array, convert, literal
-from .reading import Box, gather, whole
+from .reading import Box, gather
 
 SLAB = 2**23       # elements of one intermediate array: 64 MiB of float64
 Shape = tuple[int, ...]
@@ -213,13 +213,13 @@ class Point:
 
 
 def apply(e: Op, args: list[Array], working: Any) -> Array:
-    """One operator on values of its arguments, converted first to the type it works in."""
+    """One operator on values of its arguments, converted first to the type it works in. An index is int64, whatever type it was."""
     index = e.weak and kind(e.dtype) == "int"
     result = "int64" if index else working(e.dtype)
     if e.op == "cast":
         return convert(args[0], result)
     if e.op in BOUNDARY:
-        return OPERATORS[e.op](whole(args[0]), whole(args[1]))
+        return OPERATORS[e.op](args[0].astype(np.int64), args[1].astype(np.int64))
     if e.op == "where":
         return np.where(args[0], convert(args[1], result), convert(args[2], result))
     if e.op in ("lt", "le", "eq", "ne"):

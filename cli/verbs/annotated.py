@@ -1,4 +1,5 @@
 """A plan as YAML in which every value says which file and line it comes from."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -9,13 +10,13 @@ from fluorite.schedule.notation.records import Record
 Line = tuple[str, Place | None]
 
 
-def annotated(plan: ExecutionPlan) -> tuple[str, dict[str, str]]:
-    """The text, and the places by path in the plan."""
+def annotated(plan: ExecutionPlan, origin: ExecutionPlan) -> tuple[str, dict[str, str]]:
+    """The text, and the places by path in the plan. `origin` is the plan before its holes were filled, which knows the places of all keys."""
     lines: list[Line] = []
     places: dict[str, str] = {}
     given = plan.given()
     for section, value in {"version": plan.version, **given}.items():
-        for path, text, place in _section(plan, section, value):
+        for path, text, place in _section(origin, section, value):
             lines.append((text, place))
             if place is not None and place.line and path:
                 places[path] = f"{place.file}:{place.line}"
@@ -24,23 +25,23 @@ def annotated(plan: ExecutionPlan) -> tuple[str, dict[str, str]]:
     return "\n".join(shown) + "\n", places
 
 
-def _section(plan: ExecutionPlan, section: str, value: object) -> Iterator[tuple[str, str, Place | None]]:
-    here = plan.place_of(section)
+def _section(origin: ExecutionPlan, section: str, value: object) -> Iterator[tuple[str, str, Place | None]]:
+    here = origin.place_of(section)
     match value:
         case Record():
             yield from _fields(section, value, here)
         case Mapping() if value and section == "schedule":
             yield "", "schedule:", None
             for selector, steps in value.items():
-                yield from _steps(plan, selector, steps)
+                yield from _steps(origin, selector, steps)
         case Mapping() if value:
             yield "", f"{section}:", None
             for key, inner in value.items():
-                yield f"{section}/{key}", f"  {label(key)}: {label(inner)}", _place(inner, plan.place_of(section, key))
+                yield f"{section}/{key}", f"  {label(key)}: {label(inner)}", _place(inner, origin.place_of(section, key))
         case tuple() if value and any(isinstance(inner, Record) for inner in value):
             yield "", f"{section}:", None
             for n, inner in enumerate(value):
-                yield f"{section}/{n}", f"  - {_entry(inner)}", _place(inner, plan.place_of(section, n))
+                yield f"{section}/{n}", f"  - {_entry(inner)}", _place(inner, origin.place_of(section, n))
         case _:
             yield section, f"{section}: {label(value)}", here
 
@@ -55,8 +56,8 @@ def _fields(section: str, record: Record, here: Place) -> Iterator[tuple[str, st
         yield f"{section}/{name}", f"  {name}: {label(value)}", place if place.line else here
 
 
-def _steps(plan: ExecutionPlan, selector: str, steps: object) -> Iterator[tuple[str, str, Place | None]]:
-    place = plan.marks.key("schedule", selector)
+def _steps(origin: ExecutionPlan, selector: str, steps: object) -> Iterator[tuple[str, str, Place | None]]:
+    place = origin.marks.key("schedule", selector)
     if not isinstance(steps, tuple) or not steps:
         yield f"schedule/{selector}", f"  {label(selector)}: {label(steps)}", place
         return

@@ -1,4 +1,5 @@
 """`fluorite bench`: plans against each other, turn by turn."""
+
 from __future__ import annotations
 
 import statistics
@@ -36,8 +37,19 @@ class Contender:
 
 
 def bench(
-    terminal: Terminal, model: str | None, plans: list[str] | None, extents: list[str] | None, given: list[str] | None, method: str | None, rounds: int,
-    weights: Path | None, seed: int, output: Path | None, force: bool, cache: bool, peer: str | None,
+    terminal: Terminal,
+    model: str | None,
+    plans: list[str] | None,
+    extents: list[str] | None,
+    given: list[str] | None,
+    method: str | None,
+    rounds: int,
+    weights: Path | None,
+    seed: int,
+    output: Path | None,
+    force: bool,
+    cache: bool,
+    peer: str | None,
 ) -> Outcome:
     if peer:
         raise not_built("--peer")
@@ -77,7 +89,12 @@ def _shape(declared: Any, sizes: Mapping[str, int], spec: Any, given: Any) -> tu
     except KeyError:
         missing = [s for s in spec.symbols if s not in sizes]
         example = ",".join(f"{s}=1024" for s in missing)
-        raise usage("bench", f"the extents {', '.join(missing)} are not given, and neither is the input {declared.name}", f"--extents {example}", f"--set {declared.name}=FILE") from None
+        raise usage(
+            "bench",
+            f"the extents {', '.join(missing)} are not given, and neither is the input {declared.name}",
+            f"--extents {example}",
+            f"--set {declared.name}=FILE",
+        ) from None
 
 
 def random(declared: Any, shape: tuple[int, ...], seed: int) -> Array:
@@ -142,11 +159,25 @@ def _turn(call: Callable[..., Any], arrays: Sequence[Any], repeats: int) -> floa
 
 
 def _outcome(
-    method: str, arrays: Sequence[Any], contenders: Sequence[Contender], times: Sequence[Sequence[float]], differences: Sequence[str], output: Path | None, force: bool
+    method: str,
+    arrays: Sequence[Any],
+    contenders: Sequence[Contender],
+    times: Sequence[Sequence[float]],
+    differences: Sequence[str],
+    output: Path | None,
+    force: bool,
 ) -> Outcome:
     medians = [statistics.median(t) for t in times]
     rows = [
-        {"plan": c.label, "median": m, "fastest": min(t), "rounds": len(t), "ratio": m / medians[0], "numerics": c.numerics, "difference": d}
+        {
+            "plan": c.label,
+            "median": m,
+            "fastest": min(t),
+            "rounds": len(t),
+            "ratio": m / medians[0],
+            "numerics": c.numerics,
+            "difference": d,
+        }
         for c, m, t, d in zip(contenders, medians, times, differences, strict=True)
     ]
     cells = [

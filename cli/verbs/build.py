@@ -1,4 +1,5 @@
 """`fluorite build`."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,8 +13,18 @@ from ..values import known_extents
 
 
 def build(
-    terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, output: Path | None, name: str | None, weights: Path | None, seed: int,
-    strict: bool, force: bool, cache: bool, wheel: bool,
+    terminal: Terminal,
+    model: str | None,
+    plan: str | None,
+    extents: list[str] | None,
+    output: Path | None,
+    name: str | None,
+    weights: Path | None,
+    seed: int,
+    strict: bool,
+    force: bool,
+    cache: bool,
+    wheel: bool,
 ) -> Outcome:
     if wheel:
         raise not_built("--wheel", "-o DIR, which can be imported as it is")
@@ -25,10 +36,19 @@ def build(
     asked = request(terminal, model, [plan] if plan else None, "build")
     known_extents(sizes, asked.graph.symbols(), asked.algorithm.shown)
     if not strict:
-        for note in driver.prepared(asked.plan, asked.graph)[1]:
-            terminal.note(f"note: {note}")
+        terminal.notes(driver.prepared(asked.plan, asked.graph)[1])
     folder = output / name if name and name != output.name else output
-    made = driver.build(asked.graph, asked.plan, folder, weights=weights, seed=seed, extents=sizes or None, strict=strict, force=force, cache=cache,
-                        model_file=asked.algorithm.file)
+    made = driver.build(
+        asked.graph,
+        asked.plan,
+        folder,
+        weights=weights,
+        seed=seed,
+        extents=sizes or None,
+        strict=strict,
+        force=force,
+        cache=cache,
+        model_file=asked.algorithm.file,
+    )
     shown = str(folder) if folder.resolve() == made.resolve() else str(made)
     return Outcome({"folder": shown, "import": made.name, "methods": [m.name for m in asked.graph.methods]}, shown)

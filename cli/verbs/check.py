@@ -1,4 +1,5 @@
 """`fluorite check`."""
+
 from __future__ import annotations
 
 from ..command import DONE, REFUSED, Outcome
@@ -10,8 +11,16 @@ from ..values import known_extents
 
 
 def check(
-    terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, given: list[str] | None, method: str | None, quick: bool, seed: int,
-    bisect: bool, against: str | None,
+    terminal: Terminal,
+    model: str | None,
+    plan: str | None,
+    extents: list[str] | None,
+    given: list[str] | None,
+    method: str | None,
+    quick: bool,
+    seed: int,
+    bisect: bool,
+    against: str | None,
 ) -> Outcome:
     if bisect or against:
         raise not_built("--bisect" if bisect else "--against")
@@ -30,6 +39,5 @@ def check(
     report = check_model(asked.graph, asked.plan, extents=sizes or None, quick=quick, seed=seed, inputs=inputs)
     if report.problems:
         raise PlanError(report.problems)
-    for note in report.notes:
-        terminal.note(f"note: {note}")
+    terminal.notes(report.notes)
     return Outcome(report.as_dict(), report.text(), DONE if report.ok else REFUSED)

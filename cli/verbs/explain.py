@@ -1,4 +1,5 @@
 """`fluorite explain`: a model's costs, or the meaning of an error code."""
+
 from __future__ import annotations
 
 import re
@@ -58,13 +59,33 @@ def _artifact(folder: Path, sizes: dict[str, int]) -> Outcome:
     for name, signature in made.signatures.items():
         spec = getattr(made, name).spec
         memory = made.memory(sizes, name) if all(s in sizes for s in spec.symbols) else None
-        variants = [{"when": dict(v.when), "kernels": [s.kernel for s in v.steps], "at load": [s.kernel for s in v.setup]} for v in spec.variants]
+        variants: list[dict[str, Any]] = [
+            {"when": dict(v.when), "kernels": [s.kernel for s in v.steps], "at load": [s.kernel for s in v.setup]} for v in spec.variants
+        ]
         methods[name] = {"signature": signature, "memory": memory, "variants": variants}
-        lines += ["", signature, f"  memory of a call: {size(memory)}" if memory is not None else f"  memory of a call: give --extents {','.join(f'{s}=1024' for s in spec.symbols)}"]
+        lines += [
+            "",
+            signature,
+            f"  memory of a call: {size(memory)}"
+            if memory is not None
+            else f"  memory of a call: give --extents {','.join(f'{s}=1024' for s in spec.symbols)}",
+        ]
         for v in variants:
             when = ", ".join(f"{k} = {n}" for k, n in v["when"].items())
-            lines.append(f"  {when or 'any extents'}: {len(v['kernels'])} kernel calls" + (f", {len(v['at load'])} once when it is loaded" if v["at load"] else ""))
+            lines.append(
+                f"  {when or 'any extents'}: {len(v['kernels'])} kernel calls"
+                + (f", {len(v['at load'])} once when it is loaded" if v["at load"] else "")
+            )
             lines += [f"    {kernel}" for kernel in v["kernels"]]
     files = {f.name: f.stat().st_size for f in sorted(folder.iterdir()) if f.is_file()}
-    lines += ["", "files: " + ", ".join(f"{name} {size(n)}" for name, n in files.items()), "", "plan:", *(f"  {line}" for line in str(made.plan).splitlines())]
-    return Outcome({"manifest": {k: v for k, v in about.items() if k not in ("methods", "files")}, "methods": methods, "files": files}, "\n".join(lines))
+    lines += [
+        "",
+        "files: " + ", ".join(f"{name} {size(n)}" for name, n in files.items()),
+        "",
+        "plan:",
+        *(f"  {line}" for line in str(made.plan).splitlines()),
+    ]
+    return Outcome(
+        {"manifest": {k: v for k, v in about.items() if k not in ("methods", "files")}, "methods": methods, "files": files},
+        "\n".join(lines),
+    )

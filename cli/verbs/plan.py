@@ -1,4 +1,5 @@
 """`fluorite plan init|resolve|diff|schema|directives`."""
+
 from __future__ import annotations
 
 import json
@@ -37,13 +38,13 @@ def resolve(terminal: Terminal, plan: str, holes: bool, output: Path | None, for
     found = load_plan(plan)
     if problems := found.problems():
         raise PlanError(problems)
-    opened = holes_of(found)
+    opened, origin = holes_of(found), found
     if not holes:
         for hole in opened.values():
             if not hole.within:
                 terminal.note(f"note: {hole.id} is open ({hole.place}); its first alternative is used, {label(hole.default)}")
         found = fill(found, {})
-    text, places = annotated(found)
+    text, places = annotated(found, origin)
     return _text(text, {"yaml": found.to_yaml(), "places": places, "holes": [h.id for h in opened.values()]}, output, force)
 
 

@@ -1,4 +1,5 @@
 """`fluorite run`: one call."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,8 +17,18 @@ from ..values import extents as read_extents
 
 
 def run(
-    terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, given: list[str] | None, method: str | None, output: list[str] | None,
-    weights: Path | None, seed: int, force: bool, cache: bool, later: Mapping[str, Any],
+    terminal: Terminal,
+    model: str | None,
+    plan: str | None,
+    extents: list[str] | None,
+    given: list[str] | None,
+    method: str | None,
+    output: list[str] | None,
+    weights: Path | None,
+    seed: int,
+    force: bool,
+    cache: bool,
+    later: Mapping[str, Any],
 ) -> Outcome:
     unbuilt = next((name for name, value in later.items() if value), None)
     if unbuilt:

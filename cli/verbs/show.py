@@ -1,4 +1,5 @@
 """`fluorite show`: one level of the compilation as text."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,15 @@ LATER = ("ptx", "role")
 
 
 def show(
-    terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, method: str | None, at: str, select: str | None, output: Path | None, force: bool,
+    terminal: Terminal,
+    model: str | None,
+    plan: str | None,
+    extents: list[str] | None,
+    method: str | None,
+    at: str,
+    select: str | None,
+    output: Path | None,
+    force: bool,
     later: Mapping[str, Any],
 ) -> Outcome:
     unbuilt = next((name for name, value in later.items() if value), f"--at {at}" if at in LATER else None)
@@ -56,8 +65,7 @@ def _text(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int],
     from fluorite.codegen.target import resolve_target
 
     chosen, notes = driver.prepared(plan.replace(extents={**plan.extents, **sizes}) if sizes else plan, graph)
-    for note in notes:
-        terminal.note(f"note: {note}")
+    terminal.notes(notes)
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
     if at == "plan":
         return _each(graph, chosen, lambda when: _plan(driver.schedule(graph, chosen, target, when), methods, select))
@@ -105,7 +113,7 @@ def _plan(scheduled: Scheduled, methods: Sequence[str], select: str | None) -> s
     if select is None:
         return scheduled.text()
     wanted = _paths(scheduled.source, methods, select) | (_paths_after(scheduled, methods, select))
-    kept = {path: ds for path, ds in scheduled.complete_plan().schedule.items() if path.removeprefix("/") in wanted}
+    kept = {"/" + path: ds for path, ds in scheduled.chosen.items() if ds and path in wanted}
     return scheduled.plan.replace(schedule=kept).to_yaml()
 
 
@@ -114,7 +122,7 @@ def _paths_after(scheduled: Scheduled, methods: Sequence[str], select: str) -> s
 
     try:
         return _paths(scheduled.graph, methods, select)
-    except PlanError:                                             # the stage was inlined
+    except PlanError:  # the stage was inlined
         return set()
 
 

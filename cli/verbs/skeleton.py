@@ -1,4 +1,5 @@
 """The plan that a person starts from: it decides nothing yet, and its comments say what there is to decide about."""
+
 from __future__ import annotations
 
 import os
@@ -78,5 +79,5 @@ def _program(algorithm: Algorithm, folder: Path) -> str:
         return algorithm.shown
     try:
         return f"{Path(os.path.relpath(algorithm.file, folder)).as_posix()}:{name}"
-    except ValueError:                                            # another drive
+    except ValueError:  # another drive
         return f"{Path(os.path.abspath(algorithm.file)).as_posix()}:{name}"

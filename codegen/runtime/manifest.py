@@ -115,6 +115,12 @@ class Manifest:
     parameters: tuple[TensorSpec, ...]
     methods: Mapping[str, MethodSpec]
 
+    @property
+    def function(self) -> str | None:
+        """The method's name where the model is one function: it can be called as `run` too."""
+        program = self.raw.get("program", {}).get("name")
+        return next((name for name in self.methods if len(self.methods) == 1 and name in (self.name, program)), None)
+
 
 def leaves(result: Mapping[str, Any]) -> Iterator[int]:
     """The buffers of a result, in its order."""

@@ -38,7 +38,7 @@ class Model:
         self.parameters = Parameters(manifest.parameters, arrays, self._forget)
         self._methods: dict[str, Method] = {}
         for name, spec in manifest.methods.items():
-            alone = list(manifest.methods) == [manifest.name] == [name]
+            alone = name == manifest.function
             label = f"{manifest.name}.{'run' if alone else name}"
             self._methods[name] = Method(label, spec, function, self.parameters.arrays, thread_count)
             if alone:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fluorite.algo.errors import PlanError
 from fluorite.algo.graph import Graph
-from fluorite.schedule import AUTO, ExecutionPlan, OpenHole, ScheduleEntry, Variant, autos_of, fill, holes_of, plain, satisfies
+from fluorite.schedule import AUTO, ExecutionPlan, OpenHole, ScheduleEntry, Tune, Variant, autos_of, fill, holes_of, plain, satisfies
 from fluorite.schedule.notation.holes import Choose
 from fluorite.schedule.scheduled import Scheduled
 
@@ -52,13 +52,13 @@ class Space:
                 if scheduled.problems:
                     raise PlanError(scheduled.problems)
                 self.schedules[_place(when)] = scheduled
-        self.base: dict[str, Chosen] = {place: _open(s) for place, s in self.schedules.items()}
+        self.base: dict[str, Chosen] = {place: open_stages(s) for place, s in self.schedules.items()}
         self.measured = tuple(p for p in places if self.base.get(p))
 
     # ------------------------------------------------------------ candidates as plans
     def plan_of(self, candidate: Candidate) -> ExecutionPlan:
-        """The plan without holes. Raises PlanError where the values together make none."""
-        filled = fill(self.plan, candidate.choice, self.lookup)
+        """The plan without holes, and without what is said about tuning. Raises PlanError where the values together make none."""
+        filled = fill(self.plan, candidate.choice, self.lookup).replace(tune=Tune(), provenance={})
         return with_directives(filled, candidate.edits) if candidate.edits else filled
 
     def written_out(self, candidate: Candidate) -> Candidate:
@@ -160,7 +160,7 @@ def _place(when: Mapping[str, int]) -> str:
     return json.dumps(dict(when))
 
 
-def _open(scheduled: Scheduled) -> Chosen:
+def open_stages(scheduled: Scheduled) -> Chosen:
     """What the default scheduler decided; stages about which it says nothing have no directives."""
     decided = {path: ds for path, ds in scheduled.chosen.items() if scheduled.decided_by[path] == "default"}
     silent = {s.path: () for s in scheduled.graph.stages if s.path not in scheduled.chosen}
@@ -205,4 +205,4 @@ def _merged(schedule: Any, chosen: Chosen) -> Any:
     return (*(e for e in schedule if e.do != AUTO), *(ScheduleEntry(select=(selector,), do=ds) for selector, ds in new.items()))
 
 
-__all__ = ["Candidate", "Space", "with_directives"]
+__all__ = ["Candidate", "Space", "open_stages", "with_directives"]

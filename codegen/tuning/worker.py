@@ -24,7 +24,7 @@ from fluorite.algo.graph import flatten
 from fluorite.schedule import ExecutionPlan
 
 from ..driver import compile_graph
-from ..runtime import assemble
+from ..runtime import assemble, weights
 from ..runtime.model import Model
 from .graph_text import graph_of
 
@@ -36,10 +36,8 @@ class Workbench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with np.load(folder / "constants.npz", allow_pickle=False) as archive:
-            constants = {name: archive[name] for name in archive.files}
-        with np.load(folder / "parameters.npz", allow_pickle=False) as archive:
-            self.arrays = {**constants, **{name: archive[name] for name in archive.files}}
+        constants = weights.read(folder / "constants")
+        self.arrays = {**constants, **weights.read(folder / "parameters")}
         self.graph = graph_of(json.loads((folder / "graph.json").read_text(encoding="utf-8")), constants)
         self.cases: list[dict[str, Any]] = json.loads((folder / "cases.json").read_text(encoding="utf-8"))
         self.inputs: dict[int, tuple[Any, ...]] = {}
@@ -73,9 +71,9 @@ class Workbench:
             seconds.append(time.perf_counter() - begun)
             files.append([])
             for n, array in enumerate(flatten(result)):
-                path = self.folder / f"output-{slot}-{case}-{n}.npy"
-                np.save(path, array, allow_pickle=False)
-                files[-1].append(path.name)
+                name = f"output-{slot}-{case}-{n}.npy"
+                np.save(self.folder / name, array, allow_pickle=False)
+                files[-1].append(name)
         return {"ok": True, "outputs": files, "seconds": seconds}
 
     def time(self, slots: list[str], cases: list[int], rounds: int, slice_seconds: float) -> dict[str, Any]:
@@ -101,8 +99,8 @@ class Workbench:
 
     def _call(self, slot: str, case: int) -> Call:
         if case not in self.inputs:
-            with np.load(self.folder / f"inputs-{case}.npz", allow_pickle=False) as archive:
-                self.inputs[case] = tuple(archive[str(n)] for n in range(len(archive.files)))
+            arrays = weights.read(self.folder / f"inputs-{case}")
+            self.inputs[case] = tuple(arrays[str(n)] for n in range(len(arrays)))
         method, inputs = getattr(self.slots[slot], self.cases[case]["method"]), self.inputs[case]
         return lambda: method(*inputs)
 

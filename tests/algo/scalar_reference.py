@@ -93,7 +93,7 @@ class Element:
         op, which = e.op, kind(e.dtype)
         exact = e.weak and which == "int"
         if op in ("edge", "reflect", "wrap"):
-            return place(op, int(args[0]), int(args[1]))
+            return place(op, wrapped(int(args[0]), "int64"), int(args[1]))
         if op in ("lt", "le", "eq", "ne"):
             a, b = args
             return bool({"lt": a < b, "le": a <= b, "eq": a == b, "ne": a != b}[op])

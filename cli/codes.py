@@ -1,0 +1,148 @@
+"""What the codes of problems mean, one paragraph each. A code is never used again for something else. Those of plans are beside the plan."""
+
+from __future__ import annotations
+
+ALGORITHM: dict[str, str] = {
+    "A101": (
+        "A dtype that the language does not have. It has bool, the integers of 8 to 64 bits with and without sign, float32 and float64."
+    ),
+    "A102": (
+        "Python asked for the truth value of a tensor or of an expression (if, while, and, or, not, a chained comparison). The "
+        "value is known only when the kernel runs: fl.where chooses between two values, & | ~ combine conditions."
+    ),
+    "A103": (
+        "An expression stands where Python needs a number, or something that is no element of a tensor stands in an expression. "
+        "Inside a stage only numbers, axes and indexed tensors have a value."
+    ),
+    "A104": "Two operands have no common type. Integers and floats of a tensor do not mix by themselves: fl.cast says which type is meant.",
+    "A105": "A whole tensor stands where one element is needed. Inside a stage a tensor is indexed: x[i, j].",
+    "A106": "A tensor is indexed with more or fewer indices than it has axes.",
+    "A107": "Python wanted to iterate over a tensor, or its length, and the first extent is symbolic. A stage goes over all of it instead.",
+    "A108": "An index is not an integer. fl.cast makes it one.",
+    "A109": (
+        "A stage or an operator was called outside an algorithm. Functions and methods are run by fluorite: pass them to "
+        "fl.compile or fl.trace, then call the result."
+    ),
+    "A110": "An attribute or a scope has a name that paths use for something else: grad, update, comm, cast, recompute, scan.",
+    "A111": "Two axes of one lambda have the same name.",
+    "A112": "extents= or over= speaks of an axis that the lambda does not have.",
+    "A113": "Two axes of one stage, those of its reduction included, have the same name. A plan could not tell them apart.",
+    "A114": "Only a stage's own result can be given another name. Views, inputs and parameters have theirs already.",
+    "A115": "A reduction over a lambda stands outside a stage. Over a whole tensor it takes axis=.",
+    "A116": "A dimension in a declaration is a non-negative integer, a name, or name=size.",
+    "A120": "A parameter was made and is held by no attribute, so it has no name. Assign it to self in __init__.",
+    "A121": "fl.param was given shape= and named axes, which say the same thing.",
+    "A122": "The initial value of a parameter has another shape than the parameter.",
+    "A123": "A module was called that has neither forward nor __call__.",
+    "A124": "The annotations of a function could not be evaluated.",
+    "A125": "An input of a function has no declared type and no default value.",
+    "A126": "inputs= declares an input that the function does not have.",
+    "A127": "A Program has no method with @fl.method, so there is nothing to compile.",
+    "A128": "Something was to be compiled that is neither a function nor a Program.",
+    "A129": "A Program has no compiled method of that name.",
+    "A130": "A method returns nothing, or something that is no tensor and no tuple, list or dict of tensors.",
+    "A131": "A method returns a boundary view. A view is a way to read; return the tensor itself, or a stage that reads it.",
+    "A140": "A symbolic extent was given a value, and the program has no extent of that name; or a parameter's extent is not a number.",
+    "A141": (
+        "With these extents some axis of the program would have a negative extent; or an initialiser was given something that it "
+        "cannot use."
+    ),
+    "A150": (
+        "The model's file raised an exception while it ran, or while fluorite ran the algorithm in it. The line is the last one "
+        "of the file's own; -v prints the whole trace."
+    ),
+    "A151": "The model's file cannot be read.",
+    "A152": "The model's file is not valid Python.",
+    "A190": "Training methods, readers and optimisers are part of the language, but this version does not build them yet.",
+    "A201": (
+        "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
+        "give extents=."
+    ),
+    "A202": "No read bounds an axis, so its extent is unknown. Give extents= (or over= for a reduction's axis).",
+    "A203": "The extent of an axis would be the smaller of two symbolic extents, and which one that is depends on their values.",
+    "A204": "A read lies below the first element. A boundary view such as fl.edge says what lies out there.",
+    "A205": "A read lies behind the last element. A boundary view says what lies out there, or extents= shortens the axis.",
+    "A301": "A window reaches over more elements than there are, padding included; or the input's channels do not fit the kernels.",
+    "A302": "An axis was given that the tensor does not have.",
+    "A303": "The elements cannot be arranged in this shape, or cannot be split into equal parts.",
+    "A304": "An argument of a window operator has no meaning: padding, strides, dilations, groups.",
+    "A305": "Too many indices, too many index tensors, or more than one ... in one subscript.",
+    "A306": "The operator is defined on other types than this one. fl.cast changes the type.",
+    "A307": "The operator wants another number of axes.",
+    "A310": (
+        "An operator on whole tensors was called inside a stage, where single elements are computed. Call it before, and index its result."
+    ),
+    "A311": "An operand is neither a tensor, nor a NumPy array, nor a number.",
+    "A312": "A view of a boundary view. Boundaries come last, just before the reads.",
+    "A900": "Part of the language that this version does not build yet.",
+}
+TARGET: dict[str, str] = {
+    "P017": "The plan has open holes, and --strict refuses to build with their defaults. `fluorite tune` fills them.",
+    "P111": "extents: speaks of an extent that the program does not have. Extents are the names in the declarations of the inputs.",
+    "P240": "target: cpu: names a processor that the code generator does not know. It would silently compile for the oldest one.",
+}
+BUILD: dict[str, str] = {
+    "B001": "The folder's name is the name to import, and this one is no Python name.",
+    "B002": "A package of this name would hide a module of Python's own library, one that the model itself needs, or the model's file.",
+    "B003": "A method or an input has a name that cannot be a function of a Python module.",
+    "B004": "The output exists and was not written by fluorite, so it is not replaced. --force replaces it.",
+    "B005": "The runtime library that travels with a built model is not installed beside the compiler.",
+    "B006": "The folder cannot be written: no room, read-only, or not there. Nothing was left behind.",
+    "B010": "The build cache cannot be written. FLUORITE_CACHE names another folder.",
+    "B011": "No C compiler was found. It is needed to link the kernels (cc, gcc or clang), not to run what was built.",
+    "B020": "Kernels for this target are compiled, but this version runs models on the CPU.",
+}
+RUN: dict[str, str] = {
+    "R001": "The folder is no built model: its manifest is missing or cannot be read.",
+    "R002": "The manifest is damaged.",
+    "R003": "The model was built by a version whose format this one does not read.",
+    "R004": "A file of the model is missing, cut short, or was changed after it was built.",
+    "R005": "The model was built for another system or kind of machine.",
+    "R006": (
+        "The model was built for a processor with instructions that this one lacks. target: {cpu: ...} in the plan says what it "
+        "may rely on."
+    ),
+    "R007": "The model needs another version of the package apache-tvm-ffi.",
+    "R008": "FLUORITE_THREADS is neither a number nor `all`.",
+    "R009": "The library of kernels cannot be loaded.",
+    "R010": "A weights file cannot be read, is damaged, or lacks a tensor.",
+    "R101": "An input is missing, or there are too many.",
+    "R102": "An input is given twice, by position and by name.",
+    "R103": "The method has no input of that name.",
+    "R104": (
+        "An input has the wrong type. Arrays are never converted silently; numbers and lists take the declared type if no part of "
+        "them is lost."
+    ),
+    "R105": "An input has the wrong shape, or two inputs disagree about an extent.",
+    "R106": "An input lies on another device or cannot be shared.",
+    "R107": "The model was not built for these extents. extents: in the plan says for which it is.",
+    "R108": "An extent has to be given to answer this.",
+    "R109": "There is not enough memory for the call.",
+    "R110": "A parameter is missing, or there is none of that name.",
+    "R111": "A parameter has the wrong type or shape.",
+    "R112": "out= is not built like the result, or cannot be written to.",
+    "R113": "A file cannot be written.",
+    "R114": "The model has several methods, or none of that name.",
+    "R120": "With these inputs an axis would have a negative extent.",
+    "R121": "A maximum or minimum over nothing has no value.",
+    "R130": "The file of inputs is no .npz file of arrays and no folder of .npy files. Nothing is ever unpickled.",
+    "R131": "An extent was given that the program does not have.",
+    "R400": "The command does not say what to do. --help shows what it takes.",
+    "R401": "The file exists and fluorite did not write it, or it was changed since. --force replaces it.",
+    "R402": "The file cannot be written.",
+    "R403": "A file given with --set cannot be read, or does not hold what its name says.",
+    "R404": "A result has no picture: it needs two axes, or a third of 1, 3 or 4 colours.",
+    "R405": "A package that is only needed for pictures is not installed.",
+    "R490": "Part of the command line that this version does not build yet.",
+    "R499": "Interrupted from the keyboard.",
+}
+INTERNAL: dict[str, str] = {
+    "X001": "A bug of fluorite. The report has what is needed to find it; please send it along with the model and the plan, if you may.",
+}
+
+
+def all_codes() -> dict[str, str]:
+    """Every code with its paragraph."""
+    from fluorite.schedule import CODES
+
+    return {**ALGORITHM, **TARGET, **CODES, **BUILD, **RUN, **INTERNAL}

@@ -1,0 +1,61 @@
+"""A GPU plan's kernels against the oracle, run serially on this CPU or by PoCL."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fluorite as fl
+from fluorite.codegen.driver import as_plan, lower_variants, prepared
+from fluorite.codegen.gpu import execution, pocl, serial
+from fluorite.codegen.lowered import Lowered
+from fluorite.codegen.target import CodeTarget, resolve_target
+from fluorite.schedule import ExecutionPlan
+from fluorite.schedule.sections import Target
+
+OPENCL = Target(kind="opencl")
+
+
+def lowered(model: Callable[..., Any], plan: ExecutionPlan | str | Path | None = None) -> tuple[fl.Graph, Lowered, CodeTarget]:
+    """One variant of the model for OpenCL, whose kernels are those of CUDA."""
+    g = fl.trace(model)
+    chosen, _ = prepared(as_plan(plan).replace(target=OPENCL), g)
+    target = resolve_target(chosen.target)
+    (found,) = lower_variants(g, chosen, target)
+    return g, found, target
+
+
+def same(g: fl.Graph, kernels: Lowered, functions: Any, cases: Sequence[tuple[Any, ...]], host: execution.Host | None = None) -> None:
+    """Every case's results equal the oracle's, up to the order of sums."""
+    for inputs in cases:
+        compare(execution.run(kernels, functions, *inputs, host=host), g.run(*inputs), [np.shape(x) for x in inputs])
+
+
+def compare(got: Any, want: Any, shapes: object) -> None:
+    if isinstance(want, dict):
+        assert list(got) == list(want)
+        for k in want:
+            compare(got[k], want[k], (k, shapes))
+        return
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape and got.dtype == want.dtype, shapes
+    if want.dtype.kind == "f":
+        scale = max(1.0, float(np.abs(want).max(initial=0)))
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6 * scale, err_msg=str(shapes))
+    else:
+        np.testing.assert_array_equal(got, want, err_msg=str(shapes))
+
+
+def serially(model: Callable[..., Any], plan: Any, cases: Sequence[tuple[Any, ...]]) -> Lowered:
+    g, kernels, _ = lowered(model, plan)
+    same(g, kernels, serial.serial_functions(kernels), cases)
+    return kernels
+
+
+def by_pocl(model: Callable[..., Any], plan: Any, cases: Sequence[tuple[Any, ...]]) -> str:
+    g, kernels, target = lowered(model, plan)
+    functions, source = pocl.pocl_functions(kernels, target)
+    same(g, kernels, functions, cases, pocl.Device())
+    return source

@@ -1,0 +1,115 @@
+"""Algorithms that the GPU tests schedule, with inputs of given sizes."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fluorite as fl
+
+PLANS = Path(__file__).parent / "plans"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def softmax(x: fl.f32[fl.Tensor, "rows", "columns"]) -> fl.Tensor:
+    return fl.softmax(x)
+
+
+def layer(x: fl.f32[fl.Tensor, "n", "depth"], w: fl.f32[fl.Tensor, "depth", "m"], b: fl.f32[fl.Tensor, "m"]) -> fl.Tensor:
+    return fl.relu(fl.matmul(x, w) + b)
+
+
+def layer_fixed(x: fl.f32[fl.Tensor, 100, 52], w: fl.f32[fl.Tensor, 52, 72], b: fl.f32[fl.Tensor, 72]) -> fl.Tensor:
+    return fl.relu(fl.matmul(x, w) + b)
+
+
+def matmul(x: fl.f32[fl.Tensor, "n", "depth"], w: fl.f32[fl.Tensor, "depth", "m"]) -> fl.Tensor:
+    return fl.matmul(x, w)
+
+
+def batches(x: fl.f32[fl.Tensor, "b", "n", "depth"], w: fl.f32[fl.Tensor, "b", "depth", "m"]) -> fl.Tensor:
+    return fl.matmul(x, w)
+
+
+def blur(image: fl.f32[fl.Tensor, "h", "w"]) -> fl.Tensor:
+    image = fl.edge(image)
+    rows = fl.edge(fl.stage(lambda y, x: (image[y, x - 1] + image[y, x] + image[y, x + 1]) / 3, name="rows"))
+    return fl.stage(lambda y, x: (rows[y - 1, x] + rows[y, x] + rows[y + 1, x]) / 3, name="blur")
+
+
+def norm(x: fl.f32[fl.Tensor, "b", "t", 100], g: fl.f32[fl.Tensor, 100], s: fl.f32[fl.Tensor, 100]) -> fl.Tensor:
+    return fl.layer_norm(x, g, s)
+
+
+def row_sums(x: fl.f32[fl.Tensor, "rows", "columns"]) -> fl.Tensor:
+    return fl.sum(x, axis=1)
+
+
+def total(x: fl.f32[fl.Tensor, "rows", "columns"]) -> fl.Tensor:
+    return fl.sum(x)
+
+
+def best(x: fl.f32[fl.Tensor, "rows", "columns"]) -> fl.Tensor:
+    return fl.argmax(x, axis=1)
+
+
+def column_maxima(x: fl.f32[fl.Tensor, "rows", "columns"]) -> fl.Tensor:
+    return fl.max(x, axis=0)
+
+
+def counts(x: fl.u8[fl.Tensor, "rows", "columns"]) -> fl.Tensor:
+    return fl.sum(x, axis=(0, 1))
+
+
+def any_above(x: fl.f32[fl.Tensor, "rows", "columns"]) -> fl.Tensor:
+    return fl.any(x > 2, axis=1)
+
+
+def scaled(x: fl.f32[fl.Tensor, "rows", "columns"], y: fl.f32[fl.Tensor, "columns"]) -> fl.Tensor:
+    return fl.exp(x) * y + 1
+
+
+def pooled(x: fl.f32[fl.Tensor, "n", 3, 8, 10]) -> fl.Tensor:
+    return fl.max_pool2d(x, 2)
+
+
+def convolved(x: fl.f32[fl.Tensor, "n", 3, 9, 10], w: fl.f32[fl.Tensor, 4, 3, 3, 3]) -> fl.Tensor:
+    return fl.conv2d(x, w)
+
+
+def gathered(x: fl.f32[fl.Tensor, "rows", "columns"], i: fl.i32[fl.Tensor, "n"]) -> fl.Tensor:
+    return fl.take(x, i, axis=0)
+
+
+def several(x: fl.f32[fl.Tensor, "rows", "columns"]) -> dict[str, fl.Tensor]:
+    smooth = blur(x)
+    return {"smooth": smooth, "rest": x - smooth, "norm": fl.softmax(smooth)}
+
+
+def numbers(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed + sum(shape)).standard_normal(shape).astype("float32")
+
+
+Case = tuple[Callable[..., Any], list[tuple[Any, ...]]]
+DEFAULTS: dict[str, Case] = {
+    "softmax": (softmax, [(numbers(7, 300),), (numbers(1, 1),), (numbers(3, 256),)]),
+    "layer": (layer, [(numbers(65, 17), numbers(17, 70), numbers(70)), (numbers(1, 1), numbers(1, 1), numbers(1))]),
+    "layer_fixed": (layer_fixed, [(numbers(100, 52), numbers(52, 72), numbers(72))]),
+    "matmul": (matmul, [(numbers(64, 32), numbers(32, 64)), (numbers(3, 33), numbers(33, 129))]),
+    "batches": (batches, [(numbers(3, 20, 17), numbers(3, 17, 30))]),
+    "blur": (blur, [(numbers(33, 65),), (numbers(1, 1),), (numbers(2, 70),), (numbers(64, 32),)]),
+    "norm": (norm, [(numbers(2, 5, 100), numbers(100), numbers(100))]),
+    "row_sums": (row_sums, [(numbers(9, 777),), (numbers(2, 1),)]),
+    "total": (total, [(numbers(9, 77),), (numbers(1, 1),)]),
+    "best": (best, [(numbers(9, 77),)]),
+    "column_maxima": (column_maxima, [(numbers(9, 300),)]),
+    "counts": (counts, [(np.arange(15 * 31, dtype="uint8").reshape(15, 31),)]),
+    "any_above": (any_above, [(numbers(9, 70),)]),
+    "scaled": (scaled, [(numbers(9, 77), numbers(77))]),
+    "pooled": (pooled, [(numbers(2, 3, 8, 10),)]),
+    "convolved": (convolved, [(numbers(2, 3, 9, 10), numbers(4, 3, 3, 3))]),
+    "gathered": (gathered, [(numbers(9, 7), np.array([3, 8, -1, 0, 20], "int32"))]),
+    "several": (several, [(numbers(40, 50),)]),
+}
