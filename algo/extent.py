@@ -177,6 +177,14 @@ def floordiv(a: Extent, b: Extent) -> Extent:
             return _build([(m, c // b) for m, c in whole]) + floordiv(rest, b)
         if isinstance(rest, int):
             return _build([(m, c // b) for m, c in whole]) + rest // b
+    else:
+        parts = [(m, c, exact_quotient(Dim(((m, c),)), b)) for m, c in _terms(a)]
+        whole_part: Extent = sum((q for _, _, q in parts if q is not None), 0)
+        rest = _build([(m, c) for m, c, q in parts if q is None])
+        if nonnegative(rest) and nonnegative(b - 1 - rest):
+            return whole_part
+        if nonnegative(rest * -1 - 1) and nonnegative(b + rest):
+            return whole_part - 1
     if isinstance(a, int):
         a = Dim((((), a),)) if a else Dim(())
     return Dim((((Quotient(a, b),), 1),))

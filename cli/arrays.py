@@ -31,7 +31,10 @@ class Declared(Protocol):
 
 
 def read(text: str, declared: Declared) -> Any:
-    """The value of `--set NAME=TEXT`: an array for .npy, .npz (also FILE.npz:KEY) and .png, else plain numbers and lists. Raises RunError, UsageError."""
+    """The value of `--set NAME=TEXT`: an array for .npy, .npz (also FILE.npz:KEY) and .png, else plain numbers and lists.
+
+    Raises RunError for a file that cannot be read, UsageError for text that is no value.
+    """
     file, key = (text.rpartition(":")[0], text.rpartition(":")[2]) if ".npz:" in text else (text, None)
     path = Path(file)
     suffix = path.suffix.lower()

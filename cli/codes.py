@@ -1,4 +1,4 @@
-"""What the codes of problems mean, one paragraph each. A code is never used again for something else. Those of plans are beside the plan."""
+"""What the codes of problems mean, one paragraph each. A code is never used again for something else. Plans have theirs beside them."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Outcome:
 def command(
     app: typer.Typer, name: str, failed: str = "", prefix: str = "", lenient: bool = False
 ) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
-    """Makes a function of (terminal, options) a verb. `failed` is said after its errors: "Nothing was built."; `lenient` takes any options."""
+    """Makes a function of (terminal, options) a verb. `failed` follows its errors ("Nothing was built."); `lenient` takes any option."""
     settings = {"ignore_unknown_options": True, "allow_extra_args": True} if lenient else None
 
     def register(verb: Callable[..., Outcome]) -> Callable[..., Outcome]:

@@ -31,7 +31,10 @@ class Request:
 
 
 def load_plan(text: str | None) -> ExecutionPlan:
-    """FILE.yaml, fluorite:PRESET or FILE.py:NAME (a plan, or a function that returns one), parents merged in. Raises PlanError, UsageError."""
+    """FILE.yaml, fluorite:PRESET or FILE.py:NAME (a plan or a function that returns one), parents merged in.
+
+    Raises PlanError, UsageError.
+    """
     from fluorite.schedule import ExecutionPlan
 
     if text is None:

@@ -394,14 +394,14 @@ class _Lowering:
         if not indices:
             raise InternalError(f"{s.path} has no reader inside {owner.stage.path}")
         exact = required(indices, where_, s.extents, self.ranges)
-        tile = raw_required(indices, where_, s.extents)
+        tile = raw_required(indices, where_, s.extents, self.ranges)
         marked = self._constant_axes(s, exact)
         sticking: set[Axis] = set()
         out = []
         for a, e, t in zip(s.axes, exact, tile, strict=True):
             if a in marked and t is not None and not e.whole:
                 bound = self._rounded(s, a, t.bound)
-                out.append(Interval(simplify(t.start, self.ranges), as_expr(bound), bound))
+                out.append(Interval(t.start, as_expr(bound), bound))
                 sticking.add(a)
             else:
                 out.append(e)

@@ -101,15 +101,25 @@ def required(indices: list[tuple[Expr, ...]], boxes: list[Box], shape: tuple[Ext
     return out
 
 
-def raw_required(indices: list[tuple[Expr, ...]], boxes: list[Box], shape: tuple[Extent, ...]) -> list[Interval | None]:
-    """As `required`, but not clamped: a tile of constant size that may stick out. None where the size is not constant."""
+def raw_required(indices: list[tuple[Expr, ...]], boxes: list[Box], shape: tuple[Extent, ...], ranges: Ranges) -> list[Interval | None]:
+    """As `required`, but a tile of constant size that may stick out at its end. None where the size is not constant.
+
+    A read that is clamped may land beside where its index points, so then the tile begins inside the dimension.
+    """
     out: list[Interval | None] = []
     for d, n in enumerate(shape):
-        raws = [image(_unclamped(index[d], n), box) for index, box in zip(indices, boxes, strict=True)]
+        plain = [_unclamped(index[d], n) for index in indices]
+        raws = [image(e, box) for e, box in zip(plain, boxes, strict=True)]
         joined: Raw | None = raws[0]
         for raw in raws[1:]:
             joined = _join(joined, raw)
-        out.append(Interval(simplify(joined.first, {}), as_expr(joined.bound), joined.bound) if joined is not None and isinstance(joined.bound, int) else None)
+        if joined is None or not isinstance(joined.bound, int):
+            out.append(None)
+            continue
+        first = simplify(joined.first, ranges)
+        if any(e is not index[d] for e, index in zip(plain, indices, strict=True)) and not within(first, n, ranges):
+            first = simplify(Op("edge", (first, as_expr(n)), "int32", True), ranges)
+        out.append(Interval(first, as_expr(joined.bound), joined.bound))
     return out
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtypes import kind
+from ..errors import InternalError
 from ..expr import Const, Expr, as_expr, cast, refuse
 from ..extent import Extent, exact_quotient, symbol
 from ..tensor import Bounded, Index, Tensor, View
@@ -125,7 +126,7 @@ def _block(source: Sequence[Extent], target: Sequence[Extent]) -> tuple[int, int
             b = total - a
             if b <= len(target) and ((a and b) or total == 1) and _size(source[:a]) == _size(target[:b]):
                 return a, b
-    raise AssertionError("equal sizes have a common block")
+    raise InternalError("shapes of equal size have no common block")
 
 
 def _ravelled(index: Sequence[Expr], shape: Sequence[Extent]) -> Expr:

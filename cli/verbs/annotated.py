@@ -11,7 +11,7 @@ Line = tuple[str, Place | None]
 
 
 def annotated(plan: ExecutionPlan, origin: ExecutionPlan) -> tuple[str, dict[str, str]]:
-    """The text, and the places by path in the plan. `origin` is the plan before its holes were filled, which knows the places of all keys."""
+    """The text, and the places by path in the plan. `origin` is the plan before holes were filled; it knows the places of all keys."""
     lines: list[Line] = []
     places: dict[str, str] = {}
     given = plan.given()

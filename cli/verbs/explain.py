@@ -51,7 +51,8 @@ def _artifact(folder: Path, sizes: dict[str, int]) -> Outcome:
     about = made.manifest
     target, tools = about.get("target", {}), about.get("toolchain", {})
     lines = [
-        f"{about['name']}: built by fluorite {about.get('fluorite', '?')} with TVM {tools.get('tvm', '?')} for {target.get('kind')} {target.get('cpu')} on {target.get('system')} {target.get('machine')}",
+        f"{about['name']}: built by fluorite {about.get('fluorite', '?')} with TVM {tools.get('tvm', '?')}",
+        f"for: {target.get('kind')} {target.get('cpu')}, {target.get('system')} {target.get('machine')}",
         f"results: class {about.get('numerics', {}).get('class')}; threads: {about.get('threads')}",
         *(f"note: {note}" for note in about.get("notes", ())),
     ]

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class ProcessMeasurer:
             try:
                 self._prepare()
                 failed = self._built(CANDIDATE, plan) or self._right(CANDIDATE, [*self.counted, *self.checked])
-                found.append(failed or self._outcome(self._times([BASELINE, CANDIDATE], FINAL_ROUNDS), 1, 0, statistics.median))
+                found.append(failed or self._paired(*self._times([BASELINE, CANDIDATE], FINAL_ROUNDS)))
                 if failed is not None and failed.failure == "wrong":
                     self.worker.stop()
             except WorkerLost as lost:
@@ -183,12 +183,21 @@ class ProcessMeasurer:
         times: list[list[list[float]]] = answer["seconds"]
         return times
 
-    def _outcome(self, times: Sequence[Sequence[Sequence[float]]], slot: int, baseline: int, of: Any = min) -> Outcome:
-        """Weighted sums; the least of the rounds for a trial, since noise only ever adds."""
+    def _outcome(self, times: Sequence[Sequence[Sequence[float]]], slot: int, baseline: int) -> Outcome:
+        """Weighted sums of the least of the rounds, since noise only ever adds."""
         def total(k: int) -> float:
-            return float(sum(self.cases[c].weight * of(rounds) for c, rounds in zip(self.counted, times[k], strict=True)))
+            return sum(self.cases[c].weight * min(rounds) for c, rounds in zip(self.counted, times[k], strict=True))
 
         return Outcome(seconds=total(slot), baseline=total(baseline))
+
+    def _paired(self, usual: Sequence[Sequence[float]], found: Sequence[Sequence[float]]) -> Outcome:
+        """Weighted sums by the median ratio of neighbouring turns, which a drift of the machine leaves alone."""
+        seconds = baseline = 0.0
+        for c, before, after in zip(self.counted, usual, found, strict=True):
+            weight = self.cases[c].weight
+            baseline += weight * statistics.median(before)
+            seconds += weight * statistics.median(before) * statistics.median(a / b for a, b in zip(after, before, strict=True))
+        return Outcome(seconds=seconds, baseline=baseline)
 
     def _usual(self, case: int) -> float:
         return self.usual[case] if case < len(self.usual) else RUN_SECONDS

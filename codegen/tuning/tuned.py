@@ -159,7 +159,8 @@ def _provenance(plan: ExecutionPlan, space: Space, found: Found, header: Mapping
                 changed = edited.get(place, chosen).get(path) != ds
                 filled.setdefault(f"/{path}" if place == "{}" else f"/{path} when {place}", {"by": "tuned" if changed else "default"})
     facts: dict[str, Any] = {
-        "tool": f"fluorite {VERSION}", "program": header["program"], "structure": header["structure"], "plan": header["plan"], "target": header["target"],
+        "tool": f"fluorite {VERSION}", "program": header["program"], "structure": header["structure"], "plan": header["plan"], "at": header["at"],
+        "target": {k: v for k, v in header["target"].items() if k != "features"},
         "toolchain": header["toolchain"], "trials": len(found.trials), "failures": failures_in(found.trials), "seconds": round(found.elapsed, 1), "seed": header["seed"],
         "date": datetime.now(UTC).isoformat(timespec="seconds"), "journal": journal.name if journal else "none",
         "untuned": f"{found.baseline:.6g} s", "tuned": f"{found.seconds:.6g} s", "filled": filled,

@@ -1,6 +1,7 @@
 """Algorithms that the GPU tests schedule, with inputs of given sizes."""
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,18 @@ import fluorite as fl
 
 PLANS = Path(__file__).parent / "plans"
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def example(name: str) -> Any:
+    """An example's algorithm file as a module, wherever pytest was started."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+photo = example("photo").photo
 
 
 def softmax(x: fl.f32[fl.Tensor, "rows", "columns"]) -> fl.Tensor:
@@ -92,6 +105,25 @@ def numbers(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed + sum(shape)).standard_normal(shape).astype("float32")
 
 
+def photographs(*sizes: tuple[int, int]) -> list[tuple[Any, ...]]:
+    return [(abs(numbers(h, w)) % 1, numbers()) for h, w in sizes]
+
+
+def layers(*sizes: tuple[int, int, int]) -> list[tuple[Any, ...]]:
+    return [(numbers(n, k), numbers(k, m), numbers(m)) for n, k, m in sizes]
+
+
+def matrices(*sizes: tuple[int, int]) -> list[tuple[Any, ...]]:
+    return [(numbers(n, m),) for n, m in sizes]
+
+
+FIXED = [(numbers(100, 52), numbers(52, 72), numbers(72))]
+HAND_MADE: dict[str, tuple[Callable[..., Any], Path, list[tuple[Any, ...]]]] = {
+    "photo": (photo, EXAMPLES / "photo_gpu.yaml", photographs((123, 77), (1, 1), (32, 64), (33, 65), (2, 130), (100, 3))),
+    "softmax": (softmax, PLANS / "softmax.yaml", matrices((3, 1000), (1, 1), (2, 256), (4, 257))),
+    "layer": (layer, PLANS / "layer.yaml", layers((65, 17, 70), (1, 1, 1), (64, 16, 64), (63, 31, 129))),
+    "layer_fixed": (layer_fixed, PLANS / "layer.yaml", FIXED),
+}
 Case = tuple[Callable[..., Any], list[tuple[Any, ...]]]
 DEFAULTS: dict[str, Case] = {
     "softmax": (softmax, [(numbers(7, 300),), (numbers(1, 1),), (numbers(3, 256),)]),
