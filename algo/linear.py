@@ -128,8 +128,11 @@ def _atom_bounds(e: Expr, ranges: Ranges) -> tuple[Extent | None, Extent | None]
             return (None if la is None or lb is None else minimum(la, lb)), (None if ha is None or hb is None else maximum(ha, hb))
         case Op(op="cast", args=(a,)) if kind(a.dtype) == "bool":
             return 0, 1
-        case Op(op="cast", args=(a,)) if is_index(a):
-            return bounds(a, ranges)
+        case Op(op="cast", args=(a,)) if is_index(a) and kind(e.dtype) == "int":
+            low, high = bounds(a, ranges)
+            least, most = integer_range(e.dtype)
+            fits = low is not None and high is not None and at_most(least, low) and (at_most(high, most) or (e.dtype in WIDE and high is not None))
+            return (low, high) if fits else (least, most)
         case Read(dtype="uint8"):
             return 0, 255
         case Read(dtype="bool"):
@@ -209,9 +212,25 @@ def _quotient(a: Expr, by: Extent, ranges: Ranges) -> Expr | None:
     low, high = bounds(rest.expr(), ranges)
     if low is not None and high is not None and nonnegative(low) and at_most(high, by - 1):
         return quotient.expr()
+    if (parts := _common(rest, by, ranges)) is not None:
+        _, whole, _, left = parts
+        return binary("add", quotient.expr(), binary("floordiv", whole.expr(), as_expr(left)))
     if not quotient.terms and quotient.constant == 0:
         return None
     return binary("add", quotient.expr(), Op("floordiv", (rest.expr(), as_expr(by)), "int32", True))
+
+
+def _common(form: Linear, by: Extent, ranges: Ranges) -> tuple[Extent, Linear, Linear, Extent] | None:
+    """(g, whole, rest, left) with form = g * whole + rest, 0 <= rest < g and by = g * left: then form // by is whole // left."""
+    for _, g in form.terms:
+        left = exact_quotient(by, g)
+        if left is None or g == 1 or left == 1 or not nonnegative(g - 1) or not nonnegative(left - 1):
+            continue
+        whole, rest = _split(form.expr(), g)
+        low, high = bounds(rest.expr(), ranges)
+        if low is not None and high is not None and nonnegative(low) and at_most(high, g - 1):
+            return g, whole, rest, left
+    return None
 
 
 def _remainder(a: Expr, by: Extent, ranges: Ranges) -> Expr | None:
@@ -221,6 +240,9 @@ def _remainder(a: Expr, by: Extent, ranges: Ranges) -> Expr | None:
     low, high = bounds(rest.expr(), ranges)
     if low is not None and high is not None and nonnegative(low) and at_most(high, by - 1):
         return rest.expr()
+    if (parts := _common(rest, by, ranges)) is not None:
+        g, whole, low_part, left = parts
+        return binary("add", binary("mul", binary("mod", whole.expr(), as_expr(left)), as_expr(g)), low_part.expr())
     if not quotient.terms and quotient.constant == 0:
         return None
     return Op("mod", (rest.expr(), as_expr(by)), "int32", True)

@@ -1,4 +1,5 @@
 """python -m benchmarks [--peers numpy,halide] [--only blur,sgemm]: everything side by side in one run, medians and ratios."""
+
 from __future__ import annotations
 
 import argparse
@@ -6,6 +7,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from . import limits, overheads
 from .rounds import Result, Worker, measure, prepare, python_of
@@ -30,7 +32,8 @@ def line(r: Result, best_peer: float | None, limit: float) -> str:
         return f"  {r.variant:16} {r.error}"
     ratio = f"{r.median / best_peer:6.2f}x best peer" if best_peer else ""
     note = " (disturbed)" if r.disturbed else ""
-    return f"  {r.variant:16} {r.median * 1e6:10.1f} us  (best {r.best * 1e6:.1f}, {len(r.times)} times) {ratio}  {100 * limit / r.median:4.0f}% of the limit  error {r.difference:.0e}{note}"
+    times = f"{r.median * 1e6:10.1f} us  (best {r.best * 1e6:.1f}, {len(r.times)} times)"
+    return f"  {r.variant:16} {times} {ratio}  {100 * limit / r.median:4.0f}% of the limit  error {r.difference:.0e}{note}"
 
 
 def report(w: Workload, results: list[Result], limit: limits.Limit) -> None:
@@ -40,23 +43,34 @@ def report(w: Workload, results: list[Result], limit: limits.Limit) -> None:
         print(line(r, min(peers, default=None), limit.seconds), flush=True)
 
 
+def side_by_side(workloads: list[Workload], given: argparse.Namespace) -> dict[str, Any]:
+    """Times of every variant of every peer, by workload."""
+    kept = {}
+    workers = [Worker(p, python_of(p, given.peer_env), given.threads) for p in ("fluorite", *(p for p in given.peers.split(",") if p))]
+    with tempfile.TemporaryDirectory() as folder:
+        program = limits.built(Path(folder))
+        for w in workloads:
+            results = prepare(w, workers, [v for v in given.variants.split(",") if v])
+            measure(w, results, workers, given.rounds, given.samples)
+            report(w, results, limits.limit(program, given.threads, w.flops, w.bytes))
+            kept[w.name] = {
+                r.variant: {"samples": r.samples, "build": r.build, "difference": r.difference, "error": r.error} for r in results
+            }
+    for worker in workers:
+        worker.close()
+    return kept
+
+
 def main() -> None:
     given = arguments()
     names = given.only.split(",")
     unknown = [n for n in names if n not in WORKLOADS and n not in overheads.NAMES]
     if unknown:
         raise SystemExit(f"no workload {', '.join(unknown)}; there are {', '.join((*WORKLOADS, *overheads.NAMES))}")
-    kept = {}
-    with tempfile.TemporaryDirectory() as folder:
-        program = limits.built(Path(folder))
-        workers = [Worker(p, python_of(p, given.peer_env), given.threads) for p in ("fluorite", *(p for p in given.peers.split(",") if p))]
-        for w in (WORKLOADS[n] for n in names if n in WORKLOADS):
-            results = prepare(w, workers, [v for v in given.variants.split(",") if v])
-            measure(w, results, workers, given.rounds, given.samples)
-            report(w, results, limits.limit(program, given.threads, w.flops, w.bytes))
-            kept[w.name] = {r.variant: {"samples": r.samples, "build": r.build, "difference": r.difference, "error": r.error} for r in results}
-        for worker in workers:
-            worker.close()
+    kept: dict[str, Any] = {}
+    timed = [WORKLOADS[n] for n in names if n in WORKLOADS]
+    if timed:
+        kept |= side_by_side(timed, given)
     for name in (n for n in names if n in overheads.NAMES):
         kept[name] = overheads.run(name)
     if given.output:

@@ -1,4 +1,5 @@
 """The workloads as fluorite algorithms: the same operations in the same order as the references and the other peers."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -31,8 +32,12 @@ def unsharp(image: Image) -> fl.Tensor:
 
 def harris(image: Image) -> fl.Tensor:
     g, k = _gray(image), 1 / 12
-    ix = fl.stage(lambda y, x: ((g[y, x + 2] - g[y, x]) + 2 * (g[y + 1, x + 2] - g[y + 1, x]) + (g[y + 2, x + 2] - g[y + 2, x])) * k, name="ix")
-    iy = fl.stage(lambda y, x: ((g[y + 2, x] - g[y, x]) + 2 * (g[y + 2, x + 1] - g[y, x + 1]) + (g[y + 2, x + 2] - g[y, x + 2])) * k, name="iy")
+    ix = fl.stage(
+        lambda y, x: ((g[y, x + 2] - g[y, x]) + 2 * (g[y + 1, x + 2] - g[y + 1, x]) + (g[y + 2, x + 2] - g[y + 2, x])) * k, name="ix"
+    )
+    iy = fl.stage(
+        lambda y, x: ((g[y + 2, x] - g[y, x]) + 2 * (g[y + 2, x + 1] - g[y, x + 1]) + (g[y + 2, x + 2] - g[y, x + 2])) * k, name="iy"
+    )
 
     def box(p: fl.Tensor, q: fl.Tensor, name: str) -> fl.Tensor:
         product = fl.stage(lambda y, x: p[y, x] * q[y, x], name=f"{name}_product")
@@ -67,5 +72,9 @@ def add(x: fl.f32[fl.Tensor, 16], y: fl.f32[fl.Tensor, 16]) -> fl.Tensor:
 def chain(x: fl.f32[fl.Tensor, "n"]) -> fl.Tensor:
     """Twenty stages that the benchmark's plan keeps in kernels of their own."""
     for n in range(20):
-        x = fl.stage(lambda i, x=x: x[i] * 0.5 + 0.25, name=f"step{n}")
+        x = _step(x, f"step{n}")
     return x
+
+
+def _step(x: fl.Tensor, name: str) -> fl.Tensor:
+    return fl.stage(lambda i: x[i] * 0.5 + 0.25, name=name)

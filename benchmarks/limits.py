@@ -1,4 +1,5 @@
 """What this machine can do at best, measured by a small C program, so that a time can be read as a share of it."""
+
 from __future__ import annotations
 
 import json
@@ -9,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Limit:
-    """The least seconds that a workload can take. `flops` and `bytes` are peaks per second, the latter of reading what the workload touches."""
+    """The least seconds that a workload can take. `flops` and `bytes` are peaks per second, the latter of reading as much as it touches."""
 
     seconds: float
     why: str
@@ -24,7 +25,9 @@ def built(folder: Path) -> Path:
     """The measuring program, compiled into the folder."""
     program = folder / "limits"
     source = Path(__file__).with_name("limits.c")
-    subprocess.run(["cc", "-O3", "-march=native", "-mprefer-vector-width=512", "-ffast-math", "-pthread", str(source), "-o", str(program)], check=True)
+    subprocess.run(
+        ["cc", "-O3", "-march=native", "-mprefer-vector-width=512", "-ffast-math", "-pthread", str(source), "-o", str(program)], check=True
+    )
     return program
 
 

@@ -1,3 +1,100 @@
+"""What is not arithmetic: a call, a rebuild, the command line's start, the memory between kernels. Each with its limit."""
+
 from __future__ import annotations
-NAMES: tuple[str,...]=()
-def run(name): ...
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .rounds import ROOT
+
+PLANS = Path(__file__).with_name("plans")
+MODELS = "benchmarks.algorithms"
+Found = dict[str, Any]
+
+CALL = """
+import sys, timeit
+import numpy as np
+import add_built
+x, y = np.arange(16, dtype=np.float32), np.ones(16, np.float32)
+out = np.empty(16, np.float32)
+best = lambda call: min(timeit.repeat(call, number=20000, repeat=7)) / 20000
+print(best(lambda: add_built.add(x, y)), best(lambda: add_built.add(x, y, out=out)), best(lambda: np.add(x, y)))
+"""
+CHAIN = """
+import json, resource
+import numpy as np
+import fluorite as fl
+from benchmarks.algorithms import chain
+n = 1 << 24
+model = fl.compile(chain, PLAN, extents={"n": n})
+x = np.ones(n, np.float32)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+model(x)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+kernels = len(model.manifest["methods"]["chain"]["variants"][0]["steps"])
+print(json.dumps({"buffer": x.nbytes, "planned": model.memory({}), "measured": after - before, "kernels": kernels}))
+"""
+
+
+def _python(code: str, *folders: Path) -> str:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    return subprocess.run([sys.executable, "-c", code], cwd=folders[0], env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def _fluorite(*words: str | Path) -> float:
+    """Seconds of a command, start to end."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "fluorite", *map(str, words)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def call() -> Found:
+    """A 16-float add through an imported artefact: under 5 microseconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        _fluorite("build", f"{MODELS}:add", "-o", Path(folder) / "add_built")
+        fresh, given, numpy = map(float, _python(CALL, Path(folder)).split())
+    times = f"{fresh * 1e6:.2f} us, into a given array {given * 1e6:.2f} us; NumPy {numpy * 1e6:.2f} us"
+    print(f"call: 16-float add through an imported artefact {times}")
+    return {"seconds": fresh, "into": given, "numpy": numpy, "limit": 5e-6}
+
+
+def rebuild() -> Found:
+    """A model that has not changed: under 2 seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ("build", f"{MODELS}:harris", "--plan", PLANS / "harris.yaml", "-o", Path(folder) / "harris_built")
+        first = _fluorite(*words, "--no-cache")
+        _fluorite(*words)
+        again = min(_fluorite(*words) for _ in range(3))
+    print(f"rebuild: {again:.2f} s for an unchanged model, {first:.2f} s without the cache")
+    return {"seconds": again, "first": first, "limit": 2.0}
+
+
+def help() -> Found:
+    """`fluorite --help`: under 0.3 seconds."""
+    seconds = min(_fluorite("--help") for _ in range(5))
+    print(f"help: fluorite --help {seconds:.2f} s")
+    return {"seconds": seconds, "limit": 0.3}
+
+
+def chain() -> Found:
+    """Twenty elementwise stages that may not share a kernel: the memory of two buffers."""
+    found: Found = json.loads(_python(CHAIN.replace("PLAN", repr(str(PLANS / "chain.yaml"))), ROOT))
+    buffers = {k: found[k] / found["buffer"] for k in ("planned", "measured")}
+    grown = f"the process grew by {buffers['measured']:.2f}"
+    print(f"chain: {found['kernels']} kernels need {buffers['planned']:.2f} buffers, result included; {grown}")
+    return {**found, "limit": 2.0}
+
+
+RUN: dict[str, Callable[[], Found]] = {f.__name__: f for f in (call, rebuild, help, chain)}
+NAMES = tuple(RUN)
+
+
+def run(name: str) -> Found:
+    return RUN[name]()

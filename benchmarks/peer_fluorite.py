@@ -1,14 +1,12 @@
-"""fluorite under the empty plan, the hand-written plan, and the tuned one where there is one. Results go to arrays that are there already."""
+"""fluorite under the empty plan, the hand-written plan, and a tuned one. Results go to arrays that are there already."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 import fluorite as fl
-
-from fluorite.codegen import driver
+import numpy as np
 
 from . import algorithms
 from .workloads import WORKLOADS, Array
@@ -25,7 +23,7 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
     data = WORKLOADS[name].inputs()
     graph = fl.trace(getattr(algorithms, name))
     sizes = {str(size): n for i in graph.methods[0].inputs for size, n in zip(graph[i].shape, data[graph[i].name].shape, strict=True)}
-    model = driver.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
+    model = fl.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
     arguments = list(data.values())
     out = np.empty_like(model(*arguments))
     return lambda: model(*arguments, out=out)  # type: ignore[no-any-return]

@@ -1,4 +1,5 @@
-"""Halide (PyPI `halide`, just-in-time) under hand schedules: strips with sliding producers for the stencils, packed register tiles for the product."""
+"""Halide (PyPI `halide`, just-in-time) under hand schedules: sliding producers for stencils, packed register tiles for the product."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """NumPy, through the reference implementations; products write into an array that is there already."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """Workers, one for each peer, timed in turn: round after round, the others held still."""
+
 from __future__ import annotations
 
 import json
@@ -30,7 +31,9 @@ class Worker:
         env = {**os.environ, **count, "FLUORITE_THREADS": str(threads), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # they would make NumPy look slower than it is
             env.pop(name, None)
-        self.process = subprocess.Popen([python, "-m", "benchmarks.worker", peer], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [python, "-m", "benchmarks.worker", peer], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.variants: list[str] = self._answer().get("variants", [])
 
     def ask(self, **question: Any) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 """One peer in a process of its own: JSON lines in and out. `python -m benchmarks.worker PEER`."""
+
 from __future__ import annotations
 
 import glob
@@ -29,7 +30,7 @@ def waited() -> float:
 
 
 def sample(call: Callable[[], Any], count: int, least: float = 1e-3) -> list[tuple[float, float]]:
-    """`count` times of one call in seconds, each with the share of it spent waiting for a core. Short calls are repeated up to `least` seconds."""
+    """`count` times of a call in seconds, each with the share of it spent waiting for a core. Short calls are repeated for `least`."""
     call()
     begin = time.perf_counter()
     call()
@@ -66,7 +67,7 @@ def answers(peer: Any, calls: dict[tuple[str, str], Callable[[], Any]], question
 
 def main(name: str) -> None:
     out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)                                   # whatever a peer prints must not meet the answers
+    os.dup2(2, 1)  # whatever a peer prints must not meet the answers
     peer = importlib.import_module(f"benchmarks.peer_{name}")
     calls: dict[tuple[str, str], Callable[[], Any]] = {}
     out.write(json.dumps({"variants": peer.VARIANTS}) + "\n")

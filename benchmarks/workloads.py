@@ -1,4 +1,5 @@
 """What is measured: shapes, data, a reference result, and the least work that each workload needs."""
+
 from __future__ import annotations
 
 import zlib
@@ -18,7 +19,7 @@ F32 = np.float32
 
 @dataclass(frozen=True)
 class Workload:
-    """`flops` and `bytes` of one call at least (each input read once, each output written once); `footprint` decides which memory must deliver them."""
+    """`flops` and `bytes` of one call at least: each input read once, each output written once."""
 
     name: str
     text: str
@@ -53,8 +54,8 @@ def _gray(x: Array) -> Array:
 def unsharp(d: Data) -> Array:
     gray = _gray(d["image"])
     h, w = gray.shape[0] - 6, gray.shape[1] - 6
-    down = sum(GAUSS[i] * gray[i:i + h] for i in range(7))
-    soft = sum(GAUSS[i] * down[:, i:i + w] for i in range(7))
+    down = sum(GAUSS[i] * gray[i : i + h] for i in range(7))
+    soft = sum(GAUSS[i] * down[:, i : i + w] for i in range(7))
     middle = gray[3:-3, 3:-3]
     return ((F32(2) * middle - soft) / middle) * d["image"][:, 3:-3, 3:-3]
 
@@ -87,12 +88,28 @@ def layernorm(d: Data) -> Array:
     return c * d["gain"] + d["bias"]
 
 
-_P, _H, _S = 2048 * 2048, 1536 * 2560, 128 * 1024
-WORKLOADS = {w.name: w for w in (
-    Workload("blur", "3x3 blur in two stages, float32, 2048 x 2048", 6 * _P, 8 * _P, _random(image=(2050, 2050)), blur),
-    Workload("unsharp", "unsharp mask, 7-tap separable Gaussian, float32, 3 x 2048 x 2048", 47 * _P, 24 * _P, lambda r: {"image": r.random((3, 2054, 2054), F32) * F32(0.9) + F32(0.1)}, unsharp),
-    Workload("harris", "Harris corners, float32, 3 x 1536 x 2560", 60 * _H, 16 * _H, _random(image=(3, 1540, 2564)), harris),
-    Workload("sgemm", "matrix product, float32, 1024^3", 2 * 1024**3, 12 * 1024**2, _normal(a=(1024, 1024), b=(1024, 1024)), lambda d: d["a"] @ d["b"]),
-    Workload("softmax", "softmax of the rows of 128 x 1024, float32", 10 * _S, 8 * _S, _normal(x=(128, 1024)), softmax),
-    Workload("layernorm", "layer norm of the rows of 128 x 1024, float32", 8 * _S, 8 * _S, lambda r: {**_normal(x=(128, 1024), bias=(1024,))(r), "gain": r.random(1024, F32)}, layernorm),
-)}  # fmt: skip
+def _unsharp_data(r: np.random.Generator) -> Data:
+    return {"image": r.random((3, 2054, 2054), F32) * F32(0.9) + F32(0.1)}  # it is divided by
+
+
+def _layernorm_data(r: np.random.Generator) -> Data:
+    return {**_normal(x=(128, 1024), bias=(1024,))(r), "gain": r.random(1024, F32)}
+
+
+def sgemm(d: Data) -> Array:
+    return d["a"] @ d["b"]  # type: ignore[no-any-return]
+
+
+_SQUARE, _WIDE, _ROWS = 2048 * 2048, 1536 * 2560, 128 * 1024
+_PRODUCT = _normal(a=(1024, 1024), b=(1024, 1024))
+WORKLOADS = {
+    w.name: w
+    for w in (
+        Workload("blur", "3x3 blur in two stages, float32, 2048 x 2048", 6 * _SQUARE, 8 * _SQUARE, _random(image=(2050, 2050)), blur),
+        Workload("unsharp", "unsharp mask, 7-tap Gaussian, float32, 3 x 2048 x 2048", 47 * _SQUARE, 24 * _SQUARE, _unsharp_data, unsharp),
+        Workload("harris", "Harris corners, float32, 3 x 1536 x 2560", 60 * _WIDE, 16 * _WIDE, _random(image=(3, 1540, 2564)), harris),
+        Workload("sgemm", "matrix product, float32, 1024^3", 2 * 1024**3, 12 * 1024**2, _PRODUCT, sgemm),
+        Workload("softmax", "softmax of the rows of 128 x 1024, float32", 10 * _ROWS, 8 * _ROWS, _normal(x=(128, 1024)), softmax),
+        Workload("layernorm", "layer norm of the rows of 128 x 1024, float32", 8 * _ROWS, 8 * _ROWS, _layernorm_data, layernorm),
+    )
+}

@@ -154,3 +154,19 @@ def _same(program: str, home: Path, algorithm: Algorithm) -> bool:
         return named.samefile(algorithm.file) if named.is_file() else named.name == algorithm.file.name
     last = algorithm.file.stem if algorithm.file is not None else algorithm.shown.rpartition(":")[0].rpartition(".")[2]
     return (named.stem if path.endswith(".py") else path.rpartition(".")[2]) == last
+
+
+def program_from(algorithm: Algorithm, folder: Path) -> str:
+    """What `program:` says of the model in a plan that lies in `folder`."""
+    path, _, name = algorithm.shown.rpartition(":")
+    if algorithm.file is None or not path.endswith(".py"):
+        return algorithm.shown
+    return f"{relative(algorithm.file, folder)}:{name}"
+
+
+def relative(file: Path, folder: Path) -> str:
+    """The file as a plan in `folder` writes it."""
+    try:
+        return Path(os.path.relpath(file, folder)).as_posix()
+    except ValueError:  # another drive
+        return Path(os.path.abspath(file)).as_posix()

@@ -1,4 +1,5 @@
 """Is a plan legal, and does what is compiled under it compute what the algorithm means? `fluorite check`."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -6,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-
 from fluorite.algo.errors import BuildError, FluoriteError, PlanError, Problem, RunError
 from fluorite.algo.graph import Graph, flatten
 from fluorite.algo.numerics import Comparison, weakest
@@ -29,7 +29,7 @@ class Case:
 
     method: str
     extents: Mapping[str, int]
-    inputs: str                              # random | given
+    inputs: str  # random | given
     result: Comparison
 
     @property
@@ -38,13 +38,25 @@ class Case:
 
     def as_dict(self) -> dict[str, object]:
         r = self.result
-        return {"method": self.method, "extents": dict(self.extents), "inputs": self.inputs, "output": r.path, "ok": r.ok, "max_error": _finite(r.max_error),
-                "tolerance": _finite(r.tolerance), "used": _finite(r.used), "undecided": r.undecided, "elements": r.elements, "worst_index": list(r.worst_index), "why": r.why}
+        return {
+            "method": self.method,
+            "extents": dict(self.extents),
+            "inputs": self.inputs,
+            "output": r.path,
+            "ok": r.ok,
+            "max_error": _finite(r.max_error),
+            "tolerance": _finite(r.tolerance),
+            "used": _finite(r.used),
+            "undecided": r.undecided,
+            "elements": r.elements,
+            "worst_index": list(r.worst_index),
+            "why": r.why,
+        }
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `check` found. `numerics` is the class that the tolerances belong to; `skipped` are extents that the algorithm itself refuses."""
+    """What `check` found. `numerics` is the class that the tolerances belong to; `skipped` are extents that the algorithm refuses."""
 
     program: str
     plan: str
@@ -65,7 +77,7 @@ class Report:
             return PlanError(self.problems).text("Nothing was run.")
         if not self.executed:
             return f"{self.program}: the plan is legal (class {self.numerics})"
-        rows = [("case", "max error", "tolerance", "used", "undecided", "class")]
+        rows: list[tuple[str, ...]] = [("case", "max error", "tolerance", "used", "undecided", "class")]
         rows += [_row(worst, count, self.numerics) for worst, count in _worst(self.cases)]
         lines = _table(rows)
         lines += [f"wrong: {c.method}({extents_text(c.extents)}) {c.result.text()}" for c in self.cases if not c.ok]
@@ -75,12 +87,29 @@ class Report:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, object]:
-        return {"ok": self.ok, "program": self.program, "plan": self.plan, "numerics": self.numerics, "executed": self.executed,
-                "cases": [c.as_dict() for c in self.cases], "skipped": [{"method": m, "extents": e, "why": w} for m, e, w in self.skipped],
-                "problems": [p.as_dict() for p in self.problems], "notes": list(self.notes)}
+        return {
+            "ok": self.ok,
+            "program": self.program,
+            "plan": self.plan,
+            "numerics": self.numerics,
+            "executed": self.executed,
+            "cases": [c.as_dict() for c in self.cases],
+            "skipped": [{"method": m, "extents": e, "why": w} for m, e, w in self.skipped],
+            "problems": [p.as_dict() for p in self.problems],
+            "notes": list(self.notes),
+        }
 
 
-def check(model: Any, plan: Plan = None, *, extents: Mapping[str, int] | None = None, quick: bool = False, seed: int = 0, inputs: Any = None, method: str | None = None) -> Report:
+def check(
+    model: Any,
+    plan: Plan = None,
+    *,
+    extents: Mapping[str, int] | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    inputs: Any = None,
+    method: str | None = None,
+) -> Report:
     """Whether the plan is legal for the model, and unless `quick`, what is compiled under it against the interpreter.
 
     `model` is a function, a Program or a Graph. Every method is called on the `extents` given and on awkward ones (1, primes, next to the
@@ -118,10 +147,16 @@ def model_of(compiled: Compiled, parameters: Mapping[str, Array]) -> Model:
 def _known_extents(graph: Graph, extents: Mapping[str, int]) -> None:
     unknown = [name for name in extents if name not in graph.symbols()]
     if unknown:
-        raise RunError(Problem("R131", "run", asked=f"extent {unknown[0]}", why=f"{graph.name} has {', '.join(graph.symbols()) or 'no symbolic extents'}"))
+        raise RunError(
+            Problem(
+                "R131", "run", asked=f"extent {unknown[0]}", why=f"{graph.name} has {', '.join(graph.symbols()) or 'no symbolic extents'}"
+            )
+        )
 
 
-def _compared(compiled: Compiled, model: Model, parameters: Mapping[str, Array], extents: Mapping[str, int], given: Mapping[str, Array], seed: int) -> dict[str, Any]:
+def _compared(
+    compiled: Compiled, model: Model, parameters: Mapping[str, Array], extents: Mapping[str, int], given: Mapping[str, Array], seed: int
+) -> dict[str, Any]:
     graph = compiled.graph
     numerics = weakest(*(v.numerics for v in compiled.variants))
     cases: list[Case] = []
@@ -144,7 +179,9 @@ def _compared(compiled: Compiled, model: Model, parameters: Mapping[str, Array],
     return {"cases": tuple(cases), "skipped": tuple(skipped)}
 
 
-def _outputs(graph: Graph, model: Model, method: str, arrays: tuple[Array, ...], parameters: Mapping[str, Array], numerics: str) -> list[Comparison]:
+def _outputs(
+    graph: Graph, model: Model, method: str, arrays: tuple[Array, ...], parameters: Mapping[str, Array], numerics: str
+) -> list[Comparison]:
     """Raises RunError where the algorithm itself refuses such inputs."""
     try:
         got = getattr(model, method)(*arrays)
@@ -177,12 +214,24 @@ def _worst(cases: tuple[Case, ...]) -> list[tuple[Case, int]]:
 def _row(c: Case, count: int, numerics: str) -> tuple[str, ...]:
     r = c.result
     where = f"({extents_text(c.extents)})" if c.extents else ""
-    return (f"{r.path}{where} worst of {count}", f"{r.max_error:.3g}", f"{r.tolerance:.3g}", f"{r.used:.2g}", f"{r.undecided}/{r.elements}", numerics)
+    return (
+        f"{r.path}{where} worst of {count}",
+        f"{r.max_error:.3g}",
+        f"{r.tolerance:.3g}",
+        f"{r.used:.2g}",
+        f"{r.undecided}/{r.elements}",
+        numerics,
+    )
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) if n == 0 else cell.rjust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
+    return [
+        "  ".join(
+            cell.ljust(width) if n == 0 else cell.rjust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _finite(value: float) -> float | None:

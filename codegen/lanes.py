@@ -36,6 +36,7 @@ class Lanes:
         return tirx.FloatImm(self.dtype, number)
 
     def let(self, value: Any) -> Any:
+        """A variable for an integer or float. TVM's analysis of sets fails on vectors of truth values: write comparisons out wherever they are used."""
         var = tirx.Var(f"t{len(self.bound)}", value.ty.dtype)
         self.bound.append((var, value))
         return var

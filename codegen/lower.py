@@ -192,6 +192,8 @@ class _Lowering:
         nest = nests.arranged(nest)
         ds = self.plan.directives.get(s.id, ())
         self.problems += legality.any_nest(s, nest, ds, self.native)
+        if self.problems:
+            raise PlanError(self.problems)
         if s.id not in self.plan.placements:
             self.lanes = nests.lanes_of(nest)
             self.problems += legality.root_nest(s, nest, ds)

@@ -1,4 +1,5 @@
 """Inputs for trying a model out: random ones that suit its reads, or those of a file; and parameters that hide nothing."""
+
 from __future__ import annotations
 
 import hashlib
@@ -7,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from fluorite.algo.cost import costs
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import Problem, RunError
@@ -27,7 +27,9 @@ def random_inputs(graph: Graph, method: str, extents: Mapping[str, int], seed: i
     """One array per input, a function of the seed alone. Integers that are used as an index stay within what they index."""
     chosen = graph.method(method)
     limits = index_limits(graph, chosen, extents)
-    return tuple(_random(leaf, tuple(evaluate(e, extents) for e in leaf.shape), seed, limits.get(leaf.id)) for leaf in inputs_of(graph, chosen))
+    return tuple(
+        _random(leaf, tuple(evaluate(e, extents) for e in leaf.shape), seed, limits.get(leaf.id)) for leaf in inputs_of(graph, chosen)
+    )
 
 
 def index_limits(graph: Graph, method: Method, extents: Mapping[str, int]) -> dict[int, int]:
@@ -81,17 +83,28 @@ def read_inputs(source: str | Path | Mapping[str, Any]) -> dict[str, Array]:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, AttributeError, TypeError, EOFError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no .npz file of arrays, and no folder of .npy files"
-        raise RunError(Problem("R130", "run", asked=f"the inputs {path} cannot be read", why=why, try_=("numpy.savez(file, image=array)",))) from None
+        why = (
+            error.strerror if isinstance(error, OSError) and error.strerror else "it is no .npz file of arrays, and no folder of .npy files"
+        )
+        raise RunError(
+            Problem("R130", "run", asked=f"the inputs {path} cannot be read", why=why, try_=("numpy.savez(file, image=array)",))
+        ) from None
 
 
 def given_inputs(graph: Graph, method: str, arrays: Mapping[str, Array]) -> tuple[Array, ...] | None:
-    """The method's inputs among the arrays, named NAME or METHOD/NAME; None if none of them is there. Raises RunError for some but not all."""
+    """The method's inputs among the arrays, named NAME or METHOD/NAME; None if none is there. Raises RunError for some but not all."""
     leaves = inputs_of(graph, graph.method(method))
     found = {leaf.name: arrays.get(f"{method}/{leaf.name}", arrays.get(leaf.name)) for leaf in leaves}
     missing = [name for name, array in found.items() if array is None]
     if missing and len(missing) < len(found):
-        raise RunError(Problem("R101", "run", asked=f"{method}: the inputs lack {', '.join(missing)}", why="some inputs of the method are given, so all must be"))
+        raise RunError(
+            Problem(
+                "R101",
+                "run",
+                asked=f"{method}: the inputs lack {', '.join(missing)}",
+                why="some inputs of the method are given, so all must be",
+            )
+        )
     return None if missing else tuple(array for array in found.values() if array is not None)
 
 
@@ -117,4 +130,15 @@ def extents_text(extents: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in extents.items())
 
 
-__all__ = ["Array", "extents_text", "given_inputs", "index_limits", "inputs_of", "number", "random_inputs", "read_inputs", "sample_parameters", "work"]
+__all__ = [
+    "Array",
+    "extents_text",
+    "given_inputs",
+    "index_limits",
+    "inputs_of",
+    "number",
+    "random_inputs",
+    "read_inputs",
+    "sample_parameters",
+    "work",
+]

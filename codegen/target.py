@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -56,6 +57,9 @@ def resolve_target(target: Target, contract: bool = True, threads: int | str = "
         return _cpu(target, contract, cores() if threads == "all" else int(threads))
     if target.kind == "cuda":
         arch = target.arches[0]
+        wrong = next((a for a in target.arches if not re.fullmatch(r"sm_[1-9][0-9]{1,2}[af]?", a)), None)
+        if wrong is not None:
+            raise PlanError([target.place_of("arch").problem("P240", f"target: arch: {wrong} is no GPU architecture", "NVIDIA names them by number", ("sm_80", "sm_90"))])
         config: Mapping[str, Any] = {"kind": "cuda", "arch": arch, "max_shared_memory_per_block": 49152, "max_threads_per_block": 1024, "thread_warp_size": 32}
         return CodeTarget("cuda", arch, (), Machine("cuda", vector_bytes=16, registers=255), tuple(config.items()))
     config = {"kind": "opencl", "max_num_threads": 1024, "max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 1}

@@ -1,4 +1,5 @@
 """Extents on which a compiled model is tried: those that were asked for, and awkward ones."""
+
 from __future__ import annotations
 
 import re
@@ -13,7 +14,7 @@ from fluorite.schedule.sections import AtMost, Between, Buckets
 
 from .sampling import work
 
-BASE = 37                                # a prime above two vectors of most types, and below most tiles
+BASE = 37  # a prime above two vectors of most types, and below most tiles
 PRIMES = (1, 2, 3, 7, 19, 67, 131)
 MOST_CASES = 24
 OPERATIONS, ELEMENTS = 30_000_000, 2_000_000
@@ -55,7 +56,9 @@ def bounds_of(plan: ExecutionPlan, method: str, symbol: str) -> Bounds:
     return Bounds()
 
 
-def trial_extents(graph: Graph, plan: ExecutionPlan, method: str, directives: Iterable[tuple[Stage, tuple[Directive, ...]]], given: Mapping[str, int]) -> list[dict[str, int]]:
+def trial_extents(
+    graph: Graph, plan: ExecutionPlan, method: str, directives: Iterable[tuple[Stage, tuple[Directive, ...]]], given: Mapping[str, int]
+) -> list[dict[str, int]]:
     """Extents to try one method on, those given first, without repeats; each cheap enough for the interpreter but for those given.
 
     `directives` of the scheduled stages say which sizes are awkward.
@@ -75,7 +78,9 @@ def trial_extents(graph: Graph, plan: ExecutionPlan, method: str, directives: It
     return chosen
 
 
-def _proposals(plan: ExecutionPlan, method: str, symbols: tuple[str, ...], allowed: Mapping[str, Bounds], sizes: Mapping[str, set[int]]) -> Iterator[dict[str, int]]:
+def _proposals(
+    plan: ExecutionPlan, method: str, symbols: tuple[str, ...], allowed: Mapping[str, Bounds], sizes: Mapping[str, set[int]]
+) -> Iterator[dict[str, int]]:
     yield {s: allowed[s].nearest(BASE) for s in symbols}
     special: dict[str, list[int]] = {}
     for s in symbols:
@@ -89,7 +94,7 @@ def _proposals(plan: ExecutionPlan, method: str, symbols: tuple[str, ...], allow
         values += [n for tile in tiles for n in (tile + 1, tile - 1)] + list(PRIMES) + tiles
         special[s] = [n for n in dict.fromkeys(allowed[s].nearest(max(v, allowed[s].low)) for v in values) if allowed[s].allows(n)]
     longest = max(map(len, special.values()), default=0)
-    for n in range(longest):                        # all symbols awkward at once, each in its own way
+    for n in range(longest):  # all symbols awkward at once, each in its own way
         yield {s: values[(n + shift) % len(values)] for shift, (s, values) in enumerate(special.items())}
         yield {s: values[min(n, len(values) - 1)] for s, values in special.items()}
         if len(symbols) > 1:
@@ -103,7 +108,10 @@ def _sizes(directives: Iterable[tuple[Stage, tuple[Directive, ...]]]) -> dict[st
     for stage, ds in directives:
         extents = {a.name: n for a, n in stage.ranges.items()}
         for name, size in cuts(ds):
-            base = next((a for a in sorted(extents, key=len, reverse=True) if name == a or re.fullmatch(rf"{re.escape(a)}_(outer|inner).*", name)), None)
+            base = next(
+                (a for a in sorted(extents, key=len, reverse=True) if name == a or re.fullmatch(rf"{re.escape(a)}_(outer|inner).*", name)),
+                None,
+            )
             symbols = symbols_of(extents[base]) if base is not None else ()
             if base is None or symbols:
                 for s in symbols or ("",):

@@ -1,4 +1,5 @@
-"""One transformer block with random weights. `python -m examples.attention` builds it, imports it and compares it with the algorithm itself."""
+"""One transformer block with random weights. `python -m examples.attention` builds it and compares it with the algorithm."""
+
 from __future__ import annotations
 
 import fluorite as fl
@@ -15,7 +16,9 @@ class Block(fl.Program):
 
     def attend(self, x: fl.Tensor) -> fl.Tensor:
         n, t, features = x.shape
-        q, k, v = (layer(x).reshape(n, t, self.heads, features // self.heads).transpose(0, 2, 1, 3) for layer in (self.query, self.key, self.value))
+        q, k, v = (
+            layer(x).reshape(n, t, self.heads, features // self.heads).transpose(0, 2, 1, 3) for layer in (self.query, self.key, self.value)
+        )
         mixed = fl.attention(q, k, v, causal=True)
         return self.output(mixed.transpose(0, 2, 1, 3).reshape(n, t, features))
 

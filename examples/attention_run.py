@@ -1,4 +1,5 @@
 """A transformer block that fluorite built, compared with what its algorithm means."""
+
 from __future__ import annotations
 
 import argparse
@@ -7,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import fluorite as fl
+import numpy as np
 
 from .attention import Block
 from .commands import FOLDER, built_module, fluorite, relative
@@ -39,8 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     later[:, 30:] += 1
     kept = bool(np.array_equal(module.forward(later)[:, :30], found[:, :30]))
     difference = float(np.abs(found - wanted).max() / np.abs(wanted).max())
-    print(f"{x.shape[0]} x {x.shape[1]} positions: largest difference from the algorithm {difference:.1e} of the largest value; earlier positions {'do not see' if kept else 'see'} later ones")
+    print(f"{x.shape[0]} x {x.shape[1]} positions: largest difference from the algorithm {difference:.1e} of the largest value")
+    print(f"earlier positions {'do not see' if kept else 'see'} later ones")
     expected = json.loads((FOLDER / "attention_expected.json").read_text())
     statistics = {"mean": float(found.mean()), "std": float(found.std())}
-    if difference > expected["difference_at_most"] or not kept or not all(np.isclose(statistics[k], expected[k], rtol=1e-4, atol=1e-6) for k in statistics):
+    if (
+        difference > expected["difference_at_most"]
+        or not kept
+        or not all(np.isclose(statistics[k], expected[k], rtol=1e-4, atol=1e-6) for k in statistics)
+    ):
         raise SystemExit("the results are not the expected ones")

@@ -1,4 +1,5 @@
 """Running fluorite's command line from an example, with the command shown first."""
+
 from __future__ import annotations
 
 import importlib

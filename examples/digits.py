@@ -1,4 +1,5 @@
 """Handwritten digits: a small network that scikit-learn trained. `python -m examples.digits` trains, builds, imports and compares."""
+
 from __future__ import annotations
 
 import fluorite as fl

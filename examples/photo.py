@@ -1,4 +1,5 @@
-"""A photograph, sharpened, and its corners: blur, unsharp mask, Harris. `python -m examples.photo` builds it, imports it and writes a picture."""
+"""A photograph, sharpened, and its corners: blur, unsharp mask, Harris. `python -m examples.photo` builds it and writes a picture."""
+
 from __future__ import annotations
 
 import fluorite as fl
@@ -26,7 +27,9 @@ def harris(image: Gray) -> fl.Tensor:
     gy = fl.edge(fl.stage(lambda y, x: image[y + 1, x] - image[y - 1, x], name="gy"))
 
     def window(a: fl.Tensor, b: fl.Tensor, name: str) -> fl.Tensor:
-        return fl.stage(lambda y, x: fl.sum(lambda dy, dx: a[y + dy, x + dx] * b[y + dy, x + dx], over={"dy": (-1, 2), "dx": (-1, 2)}), name=name)
+        return fl.stage(
+            lambda y, x: fl.sum(lambda dy, dx: a[y + dy, x + dx] * b[y + dy, x + dx], over={"dy": (-1, 2), "dx": (-1, 2)}), name=name
+        )
 
     xx, yy, xy = window(gx, gx, "xx"), window(gy, gy, "yy"), window(gx, gy, "xy")
     return fl.stage(lambda y, x: xx[y, x] * yy[y, x] - xy[y, x] ** 2 - 0.04 * (xx[y, x] + yy[y, x]) ** 2, name="corners")

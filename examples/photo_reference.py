@@ -1,4 +1,5 @@
 """The photo pipeline in SciPy and scikit-image, for comparison."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
-"""From algorithm and plan to a module that is built, imported and run on a real photograph, compared with SciPy and scikit-image, and a picture."""
+"""From algorithm and plan to a module that is built, imported, run on a real photograph and compared with SciPy; and a picture."""
+
 from __future__ import annotations
 
 import argparse
@@ -28,19 +29,28 @@ def photograph() -> Array:
 def metrics(found: dict[str, Array]) -> dict[str, Any]:
     """What `photo_expected.json` holds."""
     corners = reference.peaks(found["corners"])
-    return {"sharp_mean": float(found["sharp"].mean()), "sharp_std": float(found["sharp"].std()), "corners_max": float(found["corners"].max()),
-            "corners": len(corners), "strongest": corners[0].tolist()}
+    return {
+        "sharp_mean": float(found["sharp"].mean()),
+        "sharp_std": float(found["sharp"].std()),
+        "corners_max": float(found["corners"].max()),
+        "corners": len(corners),
+        "strongest": corners[0].tolist(),
+    }
 
 
 def compare(image: Array, found: dict[str, Array]) -> None:
     """Raises SystemExit where the results are not those of SciPy and scikit-image, or not the expected ones."""
     sharp = reference.unsharp(image, float(AMOUNT))
     corners = reference.harris(sharp)
-    errors = {"sharp": float(np.abs(found["sharp"] - sharp).max()), "corners": float(np.abs(found["corners"] - corners).max() / np.abs(corners).max())}
+    errors = {
+        "sharp": float(np.abs(found["sharp"] - sharp).max()),
+        "corners": float(np.abs(found["corners"] - corners).max() / np.abs(corners).max()),
+    }
     same = np.array_equal(reference.peaks(found["corners"]), reference.peaks(corners))
     expected = json.loads((FOLDER / "photo_expected.json").read_text())
     wrong = [k for k, v in metrics(found).items() if not np.allclose(v, expected[k], rtol=1e-5)]
-    print(f"largest difference from SciPy: sharp {errors['sharp']:.1e}, corners {errors['corners']:.1e} of the largest; corners found by scikit-image: {'the same' if same else 'others'}")
+    print(f"largest difference from SciPy: sharp {errors['sharp']:.1e}, corners {errors['corners']:.1e} of the largest")
+    print(f"corners found by scikit-image: {'the same' if same else 'others'}")
     if max(errors.values()) > 1e-5 or not same or wrong:
         raise SystemExit(f"the results are not the expected ones{': ' if wrong else ''}{', '.join(wrong)}")
 
@@ -58,7 +68,9 @@ def picture(image: Array, found: dict[str, Array], path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m examples.photo", description=__doc__)
     parser.add_argument("-o", "--output", type=Path, default=Path("build"), help="where the module and the picture go (default: build)")
-    parser.add_argument("--tune", type=int, metavar="TRIALS", help="search for a plan for this machine first, instead of using photo_tuned.yaml")
+    parser.add_argument(
+        "--tune", type=int, metavar="TRIALS", help="search for a plan for this machine first, instead of using photo_tuned.yaml"
+    )
     given = parser.parse_args(arguments)
     given.output.mkdir(parents=True, exist_ok=True)
     plan = relative(FOLDER / "photo_tuned.yaml")
@@ -72,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = module.run(image, AMOUNT)
     begin = time.perf_counter()
     found = module.run(image, AMOUNT)
-    print(f"import photo_tuned; photo_tuned.run(image, {AMOUNT}): {image.shape[0]} x {image.shape[1]} pixels in {(time.perf_counter() - begin) * 1e3:.2f} ms")
+    milliseconds = (time.perf_counter() - begin) * 1e3
+    print(f"import photo_tuned; photo_tuned.run(image, {AMOUNT}): {image.shape[0]} x {image.shape[1]} pixels in {milliseconds:.2f} ms")
     compare(image, found)
     picture(image, found, given.output / "photo.png")
     print(f"{given.output / 'photo.png'}: the photograph, and sharpened with its corners marked")

@@ -257,9 +257,9 @@ def _mark(nest: Nest, name: str, kind: str, d: Directive, lane: str = "", place:
         raise _Refused(place.problem("P209", f"{d.label()}: {name} is {loop.kind} already", "a loop is one thing", ("split it first",)))
     if loop.reduction and kind in (PARALLEL, VECTOR, BLOCK):
         raise _Refused(place.problem("P210", f"{d.label()}: {name} is a reduction loop", "its iterations add into one place", (f"rfactor: {{axis: {name}, factor: ...}} first, then {d.label()} the partial results",)))
-    if kind in (VECTOR, UNROLLED) and not isinstance(loop.extent, int):
-        raise _Refused(place.problem("P211", f"{d.label()}: the extent of {name} is {loop.extent}, known only when the kernel runs", "it must be constant",
-                                     (f"{d.label()}: {{axis: {name}, {'width: native' if kind == VECTOR else 'factor: 4'}}}",)))
+    if kind in (VECTOR, UNROLLED, THREAD) and not isinstance(loop.extent, int):
+        instead = f"split: {{axis: {name}, factor: 256}}" if kind == THREAD else f"{d.label()}: {{axis: {name}, {'width: native' if kind == VECTOR else 'factor: 4'}}}"
+        raise _Refused(place.problem("P211", f"{d.label()}: the extent of {name} is {loop.extent}, known only when the kernel runs", "it must be constant", (instead,)))
     limit = 1024 if kind == VECTOR else 512
     if kind in (VECTOR, UNROLLED) and isinstance(loop.extent, int) and loop.extent > limit:
         raise _Refused(place.problem("P211", f"{d.label()}: {name} has {loop.extent} iterations", f"more than {limit} would make very much code", (f"split {name} first",)))

@@ -28,7 +28,7 @@ class Comparison:
     tolerance: float                     # of that element
     ok: bool
     worst_index: tuple[int, ...] = ()
-    undecided: int = 0                   # elements where a decision (a comparison, a rounding) lies within the error bound, so that both answers are right
+    undecided: int = 0                   # elements that hang on a decision (a comparison, a rounding) within the bound: both answers are right
     elements: int = 0
     used: float = 0.0                    # max over elements of error / tolerance; above 1 is wrong
     why: str = ""                        # shape or dtype differ
@@ -47,7 +47,7 @@ class Comparison:
 class Tolerance:
     """A static summary of the bound of one output, for tables.
 
-    An element may differ by relative * (the sum of the magnitudes that enter it) + absolute; `compare` uses the bound of each element instead.
+    An element may differ by relative * (the sum of the magnitudes that enter it) + absolute; `compare` uses each element's own bound.
     """
 
     path: str
@@ -55,13 +55,15 @@ class Tolerance:
     absolute: float
 
 
-def bounds(graph: Graph, inputs: tuple[Any, ...], class_: str = "reassociates", *, method: str | None = None, named: Mapping[str, Any] | None = None,
-           parameters: Mapping[str, Any] | None = None, keep: bool = False, seed: int = 0) -> dict[int, Enclosure]:
+def bounds(graph: Graph, inputs: tuple[Any, ...], class_: str = "reassociates", *, method: str | None = None,
+           named: Mapping[str, Any] | None = None, parameters: Mapping[str, Any] | None = None,
+           keep: bool = False, seed: int = 0) -> dict[int, Enclosure]:
     """Value, error bound and undecided mark of every output by id; of every stage with `keep`. Raises RunError as `run` does."""
     chosen = choose(graph, method)
     arrays, symbols = take(graph, chosen, inputs, named or {})
     evaluation = EnclosingEvaluation(graph, symbols, class_)
-    held = {i: Enclosure(a.astype(evaluation.working(a.dtype.name), copy=False)) for i, a in leaf_arrays(graph, arrays, parameters, seed).items()}
+    leaves = leaf_arrays(graph, arrays, parameters, seed)
+    held = {i: Enclosure(a.astype(evaluation.working(a.dtype.name), copy=False)) for i, a in leaves.items()}
     stages = needed(graph, chosen.outputs)
     last = {source: n for n, s in enumerate(stages) for source in s.sources}
     for n, s in enumerate(stages):
@@ -103,7 +105,8 @@ def compare_array(path: str, truth: Enclosure, got: Any, dtype: str) -> Comparis
         finite = np.where(np.isinf(allowed), 0, off)
         worst = np.unravel_index(int(np.argmax(finite)), used.shape)
     undecided = 0 if truth.undecided is None else int(truth.undecided.sum())
-    return Comparison(path, float(off[worst]), float(allowed[worst]), bool(used[worst] <= 1), tuple(int(i) for i in worst), undecided, found.size, float(used[worst]))
+    return Comparison(path, float(off[worst]), float(allowed[worst]), bool(used[worst] <= 1), tuple(int(i) for i in worst), undecided,
+                      found.size, float(used[worst]))
 
 
 def _distance(found: Array, value: Array) -> Array:
@@ -117,7 +120,8 @@ def _distance(found: Array, value: Array) -> Array:
     return np.where(same, 0.0, np.where(np.isnan(off), np.inf, off))
 
 
-def tolerance(graph: Graph, method: str | None = None, class_: str = "reassociates", lengths: Mapping[str, int] | None = None) -> list[Tolerance]:
+def tolerance(graph: Graph, method: str | None = None, class_: str = "reassociates",
+              lengths: Mapping[str, int] | None = None) -> list[Tolerance]:
     """The static bound of every output: roundings along the longest chain, a reduction counting as many as it has terms.
 
     `lengths` gives the symbols' values; a symbol that is left out counts as 1024.
@@ -127,7 +131,9 @@ def tolerance(graph: Graph, method: str | None = None, class_: str = "reassociat
     count: dict[int, float] = {}
     for s in needed(graph, chosen.outputs):
         count[s.id] = _relative(s, count, evaluation)
-    return [Tolerance(graph.path_of(i), count.get(i, 0.0), formats(class_)[graph[i].dtype].tiny if kind(graph[i].dtype) == "float" else 0.0) for i in chosen.outputs]
+    floats = formats(class_)
+    return [Tolerance(graph.path_of(i), count.get(i, 0.0), floats[graph[i].dtype].tiny if graph[i].dtype in floats else 0.0)
+            for i in chosen.outputs]
 
 
 def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluation) -> float:
@@ -153,4 +159,5 @@ def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluat
     return total
 
 
-__all__ = ["CLASSES", "FUNCTION_ULPS", "Enclosure", "Comparison", "Tolerance", "bounds", "compare", "compare_array", "tolerance", "weakest", "within"]
+__all__ = ["CLASSES", "FUNCTION_ULPS", "Comparison", "Enclosure", "Tolerance", "bounds", "compare", "compare_array", "tolerance",
+           "weakest", "within"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 from .rules import Format
 
 CLASSES = ("exact", "reassociates", "precision", "relaxed")
-"""exact: the operations of the unscheduled program in its order. reassociates: reductions in any order. precision: values rounded to bfloat16 or
-tf32 on the way. relaxed: whatever the plan says, within four times that."""
+"""exact: the operations of the unscheduled program in its order. reassociates: reductions in any order. precision: values rounded to
+bfloat16 or tf32 on the way. relaxed: whatever the plan says, within four times that."""
 _UNIT = {"exact": 2.0**-24, "reassociates": 2.0**-24, "precision": 2.0**-8, "relaxed": 2.0**-6}
 
 
@@ -21,7 +21,8 @@ def within(used: str, allowed: str) -> bool:
 
 def formats(class_: str) -> dict[str, Format]:
     """The float types as kernels of this class may compute in them. float64 is its own reference, so both sides round."""
-    return {"float32": Format(_UNIT[class_], 2.0**-126, 3.4028234663852886e38), "float64": Format(2.0**-52, 2.0**-1022, 1.7976931348623157e308)}
+    return {"float32": Format(_UNIT[class_], 2.0**-126, 3.4028234663852886e38),
+            "float64": Format(2.0**-52, 2.0**-1022, 1.7976931348623157e308)}
 
 
 def accumulation(class_: str, dtype: str) -> float:

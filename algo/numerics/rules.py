@@ -22,7 +22,8 @@ FUNCTION_ULPS = 4
 """Accuracy that kernels must reach for exp, log, tanh and the like, in units in the last place of the result."""
 _EXACT = frozenset({"neg", "abs", "min", "max", "floor", "ceil", "round", "trunc", "sign", "where", "isnan", "isinf", "isfinite"})
 _STEPS = frozenset({"floor", "ceil", "round", "trunc", "sign"})
-_MONOTONE = frozenset({"exp", "log", "rsqrt", "tanh", "sigmoid", "erf", "log1p", "expm1", "exp2", "log2", "log10", "sinh", "asin", "acos", "atan"})
+_MONOTONE = frozenset({"exp", "log", "rsqrt", "tanh", "sigmoid", "erf", "log1p", "expm1", "exp2", "log2", "log10", "sinh",
+                       "asin", "acos", "atan"})
 _PERIODIC = frozenset({"sin", "cos"})
 
 
@@ -62,8 +63,8 @@ def either(*marks: Array | None) -> Array | None:
 
 
 def operator(e: Op, value: Array, args: list[Enclosure], form: Format | None, nonnegative: bool = False) -> Enclosure:
-    """The bound of `value`, the operator's float64 or exact result. `form` is that of a float result; `nonnegative` says that the first operand,
-    however computed, is never below zero."""
+    """The bound of `value`, the operator's float64 or exact result. `form` is that of a float result; `nonnegative` says that the first
+    operand, however computed, is never below zero."""
     mark = either(*(a.undecided for a in args))
     if form is None:
         error = None if all(a.error is None for a in args) else _discrete(e, value, args)
@@ -147,8 +148,9 @@ def _moved(e: Op, value: Array, args: list[Enclosure], form: Format, nonnegative
         return np.minimum(loose(a), 2)
     if e.op == "sqrt":
         low = a.value - loose(a)
-        inside = spread(np.sqrt, value, Enclosure(a.value, np.minimum(loose(a), np.maximum(a.value, 0)))) if nonnegative else spread(np.sqrt, value, a)
-        return np.maximum(inside, np.sqrt(a.value + loose(a)) - value) if nonnegative else np.where(low < 0, np.inf, inside)
+        if nonnegative:
+            return np.maximum(np.sqrt(a.value + loose(a)) - value, value - np.sqrt(np.maximum(low, 0)))
+        return np.where(low < 0, np.inf, spread(np.sqrt, value, a))
     return np.full(np.shape(value), np.inf)
 
 
@@ -225,8 +227,8 @@ def _floordiv(value: Array, args: list[Enclosure], form: Format) -> Array:
 
 def _pow(value: Array, args: list[Enclosure], form: Format) -> Array:
     a, b = args
-    ends = [np.abs(np.power(x, y) - value) for x in (a.value - loose(a), a.value + loose(a)) for y in (b.value - loose(b), b.value + loose(b))]
-    out = np.maximum(np.maximum(ends[0], ends[1]), np.maximum(ends[2], ends[3]))
+    bases, exponents = ((x.value - loose(x), x.value + loose(x)) for x in (a, b))
+    out = np.max([np.abs(np.power(x, y) - value) for x in bases for y in exponents], axis=0)
     straddles = (np.abs(a.value) <= loose(a)) & (loose(a) > 0)
     return np.where(straddles & (b.value - loose(b) <= 0), np.inf, np.where(straddles, np.maximum(out, np.abs(value)), out))
 
@@ -251,8 +253,8 @@ def _cosh(value: Array, args: list[Enclosure], form: Format) -> Array:
 
 
 _RULES: dict[str, Callable[[Array, list[Enclosure], Format], Array]] = {
-    "add": _add, "sub": _add, "mul": _mul, "div": _div, "neg": lambda v, args, form: loose(args[0]), "abs": lambda v, args, form: loose(args[0]),
-    "max": _max, "min": _min, "where": _where, "mod": _mod, "floordiv": _floordiv, "pow": _pow, "atan2": _atan2,
+    "add": _add, "sub": _add, "mul": _mul, "div": _div, "max": _max, "min": _min, "where": _where,
+    "neg": lambda v, args, form: loose(args[0]), "abs": lambda v, args, form: loose(args[0]), "mod": _mod, "floordiv": _floordiv, "pow": _pow, "atan2": _atan2,
     "tan": _tan, "cosh": _cosh,
 }
 
@@ -276,7 +278,8 @@ def _discrete(e: Op, value: Array, args: list[Enclosure]) -> Array:
         case "isnan" | "isinf" | "isfinite":
             return np.isinf(ea).astype(np.float64)
         case "where":
-            return _where(value, [args[0], *(Enclosure(x.value.astype(np.float64), x.error) for x in args[1:])], _NO_FORMAT)
+            first, second = (Enclosure(x.value.astype(np.float64), x.error) for x in args[1:])
+            return _where(value, [args[0], first, second], _NO_FORMAT)
         case "cast" if kind(e.dtype) == "bool":
             return ((ea > 0) & (np.abs(a.value.astype(np.float64)) <= ea)).astype(np.float64)
         case "cast" if a.value.dtype.kind == "f":

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import kind
-from ..expr import Const, Expr, Op, Read, reads
+from ..expr import Axis, Const, Expr, Op, Read, Size, reads
 from ..graph import Graph, Stage
 from ..interpreter.contraction import multiply, splits
 from ..interpreter.reading import Box, gather
-from ..interpreter.stages import IDENTITY, SLAB, Evaluation, Point, apply, extreme, slabs, slabs_for
+from ..interpreter.stages import IDENTITY, SLAB, Evaluation, Point, Ranges, Shape, apply, extreme, slabs, slabs_for
 from .classes import accumulation, formats
 from .rules import Enclosure, Format, either, loose, operator, settle
 
@@ -52,9 +52,8 @@ class EnclosingEvaluation(Evaluation):
                 self._reductions(s, spatial, reduced, sources, out)
             return out.bounded()
 
-    def _products(self, s: Stage, factors: tuple[Expr, Expr], spatial: tuple[int, ...], reduced: tuple[int, ...],
-                  sources: Mapping[int, Enclosure], out: _Parts) -> None:
-        """sum(a * b): the value from a and b, the sum of magnitudes from |a| and |b|, what the factors' errors add from |a| and the error of b, and so on."""
+    def _products(self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape, sources: Mapping[int, Enclosure], out: _Parts) -> None:
+        """sum(a * b): the value from a and b, the sum of magnitudes from |a| and |b|, and what their errors add from |a| and the error of b and so on."""
         form, rank = self.formats[s.dtype], len(spatial)
         total, size, moved = (np.zeros(spatial) for _ in range(3))
         box = Box((*s.axes, *s.reduce_axes), tuple((0, n) for n in (*spatial, *reduced)), self.size)
@@ -64,18 +63,17 @@ class EnclosingEvaluation(Evaluation):
             w, extents = window(ranges[:rank]), point.box.shape[rank:]
             total[w] += multiply(a.value, b.value, rank, extents)
             size[w] += multiply(np.abs(a.value), np.abs(b.value), rank, extents)
-            for x, y in ((a.error, np.abs(b.value)), (b.error, np.abs(a.value)), (a.error, b.error)):
+            for x, y in ((a.error, np.abs(b.value)), (np.abs(a.value), b.error), (a.error, b.error)):
                 if x is not None and y is not None:
-                    full = [np.broadcast_to(t, [max(p, q) for p, q in zip(t.shape, o.shape, strict=True)]) for t, o in ((x, a.value), (y, b.value))]
-                    moved[w] += multiply(full[0], full[1], rank, extents) if x is not b.error else multiply(y, x, rank, extents)
+                    moved[w] += multiply(np.broadcast_to(x, a.value.shape), np.broadcast_to(y, b.value.shape), rank, extents)
             mark = either(a.undecided, b.undecided)
             if mark is not None:
-                out.mark(ranges[:rank], np.broadcast_to(mark, point.box.shape).any(axis=tuple(range(rank, mark.ndim))))
+                out.mark(ranges[:rank], np.asarray(np.broadcast_to(mark, point.box.shape).any(axis=tuple(range(rank, mark.ndim)))))
         moved += np.where(size > 0, form.unit * size + form.tiny * int(np.prod(reduced)), 0)
         out.put(tuple((0, n) for n in spatial), self._summed(total, size, moved, int(np.prod(reduced)), s.dtype))
 
     def _summed(self, total: Array, size: Array, moved: Array, length: int, dtype: str) -> Enclosure:
-        """A float sum of terms with magnitudes `size` and errors `moved` in total, in any order: no partial sum exceeds the larger one-signed part."""
+        """A float sum of terms with magnitudes `size` and errors `moved` in total, in any order: partial sums stay below the larger one-signed part."""
         largest = (size + np.abs(total)) / 2 + moved
         form = self.formats[dtype]
         gamma = (length - 1) * accumulation(self.class_, dtype)
@@ -84,7 +82,7 @@ class EnclosingEvaluation(Evaluation):
         moved = moved + np.where(largest > 0, gamma * largest + store * np.abs(total), 0)
         return settle(total, np.where(largest > form.largest, np.inf, moved), 0, form)
 
-    def _reductions(self, s: Stage, spatial: tuple[int, ...], reduced: tuple[int, ...], sources: Mapping[int, Enclosure], out: _Parts) -> None:
+    def _reductions(self, s: Stage, spatial: Shape, reduced: Shape, sources: Mapping[int, Enclosure], out: _Parts) -> None:
         """All other reductions; their axes are not cut, since the bounds of extremes need every candidate."""
         assert s.reduction is not None
         inner = int(np.prod(reduced))
@@ -95,7 +93,7 @@ class EnclosingEvaluation(Evaluation):
             value, error, mark = (None if t is None else np.broadcast_to(t, point.box.shape).reshape(shape) for t in found)
             assert value is not None
             part = self._combined(s, value, error)
-            undecided = either(part.undecided, None if mark is None else mark.any(axis=-1))
+            undecided = either(part.undecided, None if mark is None else np.asarray(mark.any(axis=-1)))
             out.put(ranges, Enclosure(part.value, part.error, undecided))
 
     def _combined(self, s: Stage, value: Array, error: Array | None) -> Enclosure:
@@ -166,7 +164,7 @@ class _Parts:
         self.error: Array | None = None
         self.undecided: Array | None = None
 
-    def put(self, ranges: tuple[tuple[int, int], ...], part: Enclosure) -> None:
+    def put(self, ranges: Ranges, part: Enclosure) -> None:
         w = window(ranges)
         self.value[w] = part.value
         if part.error is not None and part.error.any():
@@ -176,7 +174,7 @@ class _Parts:
         if part.undecided is not None:
             self.mark(ranges, part.undecided)
 
-    def mark(self, ranges: tuple[tuple[int, int], ...], undecided: Array) -> None:
+    def mark(self, ranges: Ranges, undecided: Array) -> None:
         if undecided.any():
             if self.undecided is None:
                 self.undecided = np.zeros(self.value.shape, bool)
@@ -186,7 +184,7 @@ class _Parts:
         return Enclosure(self.value, self.error, self.undecided)
 
 
-def window(ranges: tuple[tuple[int, int], ...]) -> tuple[slice, ...]:
+def window(ranges: Ranges) -> tuple[slice, ...]:
     return tuple(slice(low, high) for low, high in ranges)
 
 
@@ -236,6 +234,8 @@ def never_negative(e: Expr, known: Mapping[int, bool]) -> bool:
     match e:
         case Const(value=v):
             return v >= 0
+        case Axis() | Size():
+            return True
         case Read(source, _, dtype):
             return known.get(source, False) or dtype.startswith("u") or dtype == "bool"
         case Op(op="mul", args=(a, b)) if a is b and kind(e.dtype) == "float":
@@ -249,7 +249,7 @@ def never_negative(e: Expr, known: Mapping[int, bool]) -> bool:
         case Op(op="where", args=(_, a, b)):
             return never_negative(a, known) and never_negative(b, known)
         case Op(op="cast", args=(a,)) if kind(e.dtype) == "float":
-            return never_negative(a, known)
+            return never_negative(a, known) or kind(a.dtype) == "bool"
     return False
 
 

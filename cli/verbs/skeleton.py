@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,11 +11,12 @@ from fluorite.algo.graph import Graph, Stage
 from fluorite.schedule import label, select
 
 from ..models import Algorithm
+from ..plans import program_from
 
 
 def skeleton(graph: Graph, algorithm: Algorithm, folder: Path) -> str:
     """YAML for `graph`, to be saved in `folder`."""
-    lines = ["version: 1", f"program: {label(_program(algorithm, folder))}", "target: {kind: llvm, cpu: native}"]
+    lines = ["version: 1", f"program: {label(program_from(algorithm, folder))}", "target: {kind: llvm, cpu: native}"]
     if symbols := graph.symbols():
         lines.append(f"# extents: {{{', '.join(f'{s}: {{between: [1, 4096]}}' for s in symbols)}}}")
     for m in graph.methods:
@@ -71,13 +71,3 @@ def _about(stages: Sequence[Stage]) -> str:
 
 def _axes(names: Sequence[str], extents: Sequence[Extent]) -> str:
     return " ".join(f"{name}={extent}".replace(" ", "") for name, extent in zip(names, extents, strict=True))
-
-
-def _program(algorithm: Algorithm, folder: Path) -> str:
-    path, _, name = algorithm.shown.rpartition(":")
-    if algorithm.file is None or not path.endswith(".py"):
-        return algorithm.shown
-    try:
-        return f"{Path(os.path.relpath(algorithm.file, folder)).as_posix()}:{name}"
-    except ValueError:  # another drive
-        return f"{Path(os.path.abspath(algorithm.file)).as_posix()}:{name}"

@@ -66,14 +66,11 @@ def root_nest(s: Stage, nest: Nest, ds: Directives) -> list[Problem]:
     """The stage that owns the kernel: its blocks and the number of its threads."""
     out: list[Problem] = []
     place = place_of(ds, GpuBlocks, GpuThreads, Tile, Split)
-    blocks = [n for n, loop in enumerate(nest.loops) if loop.kind == BLOCK]
+    blocks = any(loop.kind == BLOCK for loop in nest.loops)
     outer = [loop.name for loop in nest.loops if not loop.reduction]
     if not blocks and outer:
         out.append(_problem(place, "P252", s, f"{s.name} has no gpu_blocks", "each of its loops would run on every thread of the GPU, or on none",
                             f"gpu_blocks: [{outer[0]}]" if outer else "split one of its axes"))
-    elif blocks != list(range(len(blocks))):
-        inside = next(loop.name for loop in nest.loops if loop.kind != BLOCK)
-        out.append(_problem(place_of(ds, GpuBlocks), "P252", s, f"{s.name}: loop {inside} lies outside blocks", "blocks are the outermost loops of a kernel", "reorder first"))
     sizes = _constants(nest)
     if prod(sizes.values()) > THREADS:
         written = " x ".join(map(str, sizes.values()))
@@ -88,7 +85,8 @@ def moved_nest(s: Stage, nest: Nest, ds: Directives, memory: str, inside_threads
     out: list[Problem] = []
     own, fetch = lanes_of(nest), fetch_of(tuple(ds))
     if any(loop.kind == BLOCK for loop in nest.loops):
-        out.append(_problem(place_of(ds, GpuBlocks), "P252", s, f"{s.name} has gpu_blocks and is computed inside another stage", "a kernel's blocks are those of the stage that owns it", "gpu_threads", "fetch"))
+        asked = f"{s.name} has gpu_blocks and is computed inside another stage"
+        return [_problem(place_of(ds, GpuBlocks), "P252", s, asked, "a kernel's blocks are those of the stage that owns it", "gpu_threads", "fetch")]
     if memory == "local" and own:
         out.append(_problem(place_of(ds, Fetch, GpuThreads), "P254", s, f"{s.name} is kept in registers, and dealt to threads", "a thread cannot read another's registers", "store_in: shared"))
     elif memory == "local" and not inside_threads:

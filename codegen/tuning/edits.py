@@ -1,4 +1,5 @@
-"""Steps from a schedule to its neighbours: other sizes, other orders, other places, loops unrolled or not. Legality is found out by trying."""
+"""Steps from a schedule to its neighbours: other sizes, orders and places, loops unrolled or not. Legality is found out by trying."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,7 +8,20 @@ from typing import Any
 
 from fluorite.algo.errors import PlanError
 from fluorite.algo.graph import Graph, Stage
-from fluorite.schedule.directives import ComputeAt, ComputeInline, ComputeRoot, Directive, Fuse, Pack, Parallel, Reorder, Split, Tile, Unroll, Vectorize
+from fluorite.schedule.directives import (
+    ComputeAt,
+    ComputeInline,
+    ComputeRoot,
+    Directive,
+    Fuse,
+    Pack,
+    Parallel,
+    Reorder,
+    Split,
+    Tile,
+    Unroll,
+    Vectorize,
+)
 from fluorite.schedule.nest import Loop, shape, start
 from fluorite.schedule.selectors import select
 
@@ -18,7 +32,7 @@ LARGEST, LARGEST_UNROLLED = 4096, 16
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What steps need to know: the stages by path (those that rewrites made and those that are inlined included) and the lanes of a vector."""
+    """What steps need to know: the stages by path (made by rewrites and inlined ones included) and the lanes of a vector."""
 
     stages: Mapping[str, Stage]
     graph: Graph
@@ -29,8 +43,12 @@ class Surroundings:
         s = self.stages.get(path)
         if s is None:
             return ()
-        nest, problems = shape(start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents if s.reduction else ()),
-                               [d for d in ds if isinstance(d, _SHAPING) or (isinstance(d, Vectorize) and d.width is not None)], self.lanes, s.dtype)
+        nest, problems = shape(
+            start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents if s.reduction else ()),
+            [d for d in ds if isinstance(d, _SHAPING) or (isinstance(d, Vectorize) and d.width is not None)],
+            self.lanes,
+            s.dtype,
+        )
         return () if problems else nest.loops
 
     def owner(self, path: str, d: ComputeAt) -> str | None:
@@ -99,7 +117,7 @@ def _single(chosen: Chosen, around: Surroundings) -> Iterator[Chosen]:
     for path, ds in chosen.items():
         for n, d in enumerate(ds):
             for new in _instead(path, d, ds, chosen, around):
-                yield {**chosen, path: (*ds[:n], *new, *ds[n + 1:])}
+                yield {**chosen, path: (*ds[:n], *new, *ds[n + 1 :])}
         for new in _more(path, ds, chosen, around):
             yield {**chosen, path: new}
         yield from _in_strips(path, ds, chosen, around)
@@ -126,7 +144,7 @@ def _instead(path: str, d: Directive, ds: Sequence[Directive], chosen: Chosen, a
             yield ()
         case Reorder(loops=loops):
             for k in range(len(loops) - 1):
-                yield (Reorder(*loops[:k], loops[k + 1], loops[k], *loops[k + 2:]),)
+                yield (Reorder(*loops[:k], loops[k + 1], loops[k], *loops[k + 2 :]),)
         case ComputeAt():
             owner = around.owner(path, d)
             if owner is not None:
@@ -150,7 +168,11 @@ def _more(path: str, ds: tuple[Directive, ...], chosen: Chosen, around: Surround
     loops = around.loops(path, ds)
     marked = {d.axis for d in ds if isinstance(d, Unroll | Parallel | Vectorize)}
     for loop in loops:
-        if isinstance(loop.extent, int) and 1 < loop.extent <= LARGEST_UNROLLED and not any(m == loop.name or loop.name.startswith(f"{m}_") for m in marked):
+        if (
+            isinstance(loop.extent, int)
+            and 1 < loop.extent <= LARGEST_UNROLLED
+            and not any(m == loop.name or loop.name.startswith(f"{m}_") for m in marked)
+        ):
             yield (*ds, Unroll(axis=loop.name))
     if not placed and loops and not loops[0].reduction and not any(isinstance(d, Parallel) for d in ds):
         yield (*ds, Parallel(axis=loops[0].name))
@@ -170,8 +192,13 @@ def _in_strips(path: str, ds: tuple[Directive, ...], chosen: Chosen, around: Sur
     outer = loops[0].name
     if any(isinstance(d, Parallel) and d.axis == outer for d in ds):
         strips = tuple(Parallel(axis=f"{outer}_outer") if isinstance(d, Parallel) else d for d in ds)
-        moved = {other: tuple(d.replace(axis=f"{outer}_inner") if isinstance(d, ComputeAt) and d.axis == outer and around.owner(other, d) == path else d for d in some)
-                 for other, some in chosen.items()}
+        moved = {
+            other: tuple(
+                d.replace(axis=f"{outer}_inner") if isinstance(d, ComputeAt) and d.axis == outer and around.owner(other, d) == path else d
+                for d in some
+            )
+            for other, some in chosen.items()
+        }
         for size in (8, 32):
             yield {**moved, path: (Split(axis=outer, factor=size), *strips)}
 

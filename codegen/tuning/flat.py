@@ -1,4 +1,5 @@
 """A plan whose parents are merged in, as one that means the same when it is read back from its own text."""
+
 from __future__ import annotations
 
 from fluorite.algo.errors import PlanError
@@ -24,7 +25,12 @@ def flattened(plan: ExecutionPlan, graph: Graph, target: CodeTarget) -> Executio
     differing = [path for path in meant.chosen if read is None or _decision(read, path) != _decision(meant, path)]
     if not differing:
         return again
-    matches = assign(plan.entries(), (*meant.source.stages, *(s for s in meant.graph.stages if meant.source.by_id.get(s.id) is None)), graph.name, missing_ok=True)
+    matches = assign(
+        plan.entries(),
+        (*meant.source.stages, *(s for s in meant.graph.stages if meant.source.by_id.get(s.id) is None)),
+        graph.name,
+        missing_ok=True,
+    )
     for path in differing:
         if path in matches:
             again = again.with_schedule(f"/{path}", matches[path].entry.do)

@@ -2,6 +2,7 @@
 
 Arrays stay out of it: values of constants and parameters travel beside it, by path.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -29,8 +30,10 @@ def graph_data(graph: Graph) -> dict[str, Any]:
 def graph_of(data: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> Graph:
     """The graph of `graph_data`, with the values of constants by path."""
     nodes = _expressions(data["nodes"])
-    leaves = tuple(Leaf(i, path, kind, tuple(map(extent_of, shape)), dtype, tuple(names), (values or {}).get(path), source)
-                   for i, path, kind, shape, dtype, names, source in data["leaves"])
+    leaves = tuple(
+        Leaf(i, path, kind, tuple(map(extent_of, shape)), dtype, tuple(names), (values or {}).get(path), source)
+        for i, path, kind, shape, dtype, names, source in data["leaves"]
+    )
     methods = tuple(Method(name, tuple(inputs), _tree_of(result), doc) for name, inputs, result, doc in data["methods"])
     return Graph(data["name"], leaves, tuple(_stage_of(s, nodes) for s in data["stages"]), methods, dict(data["updates"]))
 
@@ -120,8 +123,20 @@ def _expressions(data: Sequence[Sequence[Any]]) -> list[Expr]:
 
 def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
     reduction = s.reduction and [s.reduction.kind, [nodes.number(a) for a in s.reduction.axes], [to_json(e) for e in s.reduction.extents]]
-    return [s.id, s.path, s.method, [nodes.number(a) for a in s.axes], [to_json(e) for e in s.extents], s.dtype, nodes.number(s.value), reduction,
-            s.op, s.role, s.origin, s.source]
+    return [
+        s.id,
+        s.path,
+        s.method,
+        [nodes.number(a) for a in s.axes],
+        [to_json(e) for e in s.extents],
+        s.dtype,
+        nodes.number(s.value),
+        reduction,
+        s.op,
+        s.role,
+        s.origin,
+        s.source,
+    ]
 
 
 def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:

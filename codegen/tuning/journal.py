@@ -1,4 +1,5 @@
 """The journal of a search: JSON lines, only ever appended to. A killed search goes on from it; journals of one search merge as sets."""
+
 from __future__ import annotations
 
 import json
@@ -12,8 +13,16 @@ from fluorite.algo.errors import PlanError, Problem
 from .records import Trial
 
 FORMAT = 1
-_SUBJECTS = {"plan": "another plan", "structure": "another program, or for the program before it changed", "target": "another target",
-             "toolchain": "another version of the compiler", "seed": "another seed", "objective": "another objective", "at": "other extents", "inputs": "other inputs"}
+_SUBJECTS = {
+    "plan": "another plan",
+    "structure": "another program, or for the program before it changed",
+    "target": "another target",
+    "toolchain": "another version of the compiler",
+    "seed": "another seed",
+    "objective": "another objective",
+    "at": "other extents",
+    "inputs": "other inputs",
+}
 
 
 class Journal:
@@ -45,7 +54,7 @@ class Journal:
 
         Raises PlanError: it is no journal, or it belongs to another search.
         """
-        if not path.exists() or b"\n" not in path.read_bytes()[:1 << 20]:
+        if not path.exists() or b"\n" not in path.read_bytes()[: 1 << 20]:
             return cls.start(path, header)
         found, trials, whole = read(path)
         _same(path, found, header)
@@ -133,7 +142,12 @@ def _opened(path: Path) -> BinaryIO:
 def _same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     for key, subject in _SUBJECTS.items():
         if found.get(key) != wanted.get(key):
-            raise _refused(path, f"was written for {subject}", f"{key}: {_short(found.get(key))} there, {_short(wanted.get(key))} here", "leave --resume out: the search then starts anew")
+            raise _refused(
+                path,
+                f"was written for {subject}",
+                f"{key}: {_short(found.get(key))} there, {_short(wanted.get(key))} here",
+                "leave --resume out: the search then starts anew",
+            )
 
 
 def _short(value: Any) -> str:

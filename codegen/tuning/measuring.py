@@ -1,4 +1,5 @@
-"""Measurements of candidates: built and run in a process of their own, compared with the oracle, then timed in turns with the untuned plan."""
+"""Measurements of candidates: built and run in a process apart, compared with the oracle, then timed in turns with the untuned plan."""
+
 from __future__ import annotations
 
 import json
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-
 from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.graph import Graph, flatten
 from fluorite.algo.numerics import Enclosure, bounds, compare_array
@@ -62,16 +62,23 @@ class Measurer(Protocol):
 class ProcessMeasurer:
     """Measures in a worker process. `cases` count, `awkward` ones with weight 0 only have to be right, for finalists."""
 
-    def __init__(self, graph: Graph, untuned: ExecutionPlan, cases: Sequence[TuningCase], awkward: Sequence[TuningCase], parameters: Mapping[str, Array]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        untuned: ExecutionPlan,
+        cases: Sequence[TuningCase],
+        awkward: Sequence[TuningCase],
+        parameters: Mapping[str, Array],
+    ) -> None:
         self.graph, self.untuned, self.parameters = graph, untuned, parameters
         self.cases = [*cases, *awkward]
         self.counted, self.checked = list(range(len(cases))), list(range(len(cases), len(self.cases)))
         self.allowed = untuned.numerics.allow
-        self.folder = Path(tempfile.mkdtemp(prefix="fluorite-tune-"))       # of this user alone
+        self.folder = Path(tempfile.mkdtemp(prefix="fluorite-tune-"))  # of this user alone
         self.worker = Worker(self.folder)
         self.truths: dict[int, list[Enclosure]] = {}
-        self.usual: list[float] = []                                        # seconds of a call of the baseline, by case
-        self.served = 0                                                     # candidates that the present process has seen
+        self.usual: list[float] = []  # seconds of a call of the baseline, by case
+        self.served = 0  # candidates that the present process has seen
         self._hand_over()
 
     def _hand_over(self) -> None:
@@ -79,7 +86,9 @@ class ProcessMeasurer:
         weights.write(self.folder / "constants", constants)
         weights.write(self.folder / "parameters", self.parameters)
         (self.folder / "graph.json").write_text(json.dumps(graph_data(self.graph)), encoding="utf-8")
-        (self.folder / "cases.json").write_text(json.dumps([{"method": c.method, "extents": dict(c.extents)} for c in self.cases]), encoding="utf-8")
+        (self.folder / "cases.json").write_text(
+            json.dumps([{"method": c.method, "extents": dict(c.extents)} for c in self.cases]), encoding="utf-8"
+        )
         for n, case in enumerate(self.cases):
             weights.write(self.folder / f"inputs-{n}", {str(k): array for k, array in enumerate(case.inputs)})
 
@@ -91,7 +100,17 @@ class ProcessMeasurer:
         except WorkerLost as lost:
             failed = Outcome("crash" if lost.failure == "crash" else "time-out", why=lost.why)
         if failed is not None:
-            raise BuildError([Problem("B030", "build", asked=f"the untuned plan cannot be measured: {failed.failure}", why=failed.why, try_=("fluorite check",))])
+            raise BuildError(
+                [
+                    Problem(
+                        "B030",
+                        "build",
+                        asked=f"the untuned plan cannot be measured: {failed.failure}",
+                        why=failed.why,
+                        try_=("fluorite check",),
+                    )
+                ]
+            )
         times = self._times([BASELINE], ROUNDS)
         self.usual = [min(rounds) for rounds in times[0]]
         return self._outcome(times, 0, 0)
@@ -99,7 +118,7 @@ class ProcessMeasurer:
     def measure(self, plan: ExecutionPlan) -> Outcome:
         fresh = not self.worker.running or self.served == 0
         outcome = self._measured(plan)
-        if outcome.failure in ("crash", "wrong") and not fresh:             # perhaps of what an earlier one did to the memory of the process
+        if outcome.failure in ("crash", "wrong") and not fresh:  # perhaps of what an earlier one did to the memory of the process
             self.worker.stop()
             outcome = self._measured(plan)
         return outcome
@@ -111,7 +130,7 @@ class ProcessMeasurer:
             failed = self._built(CANDIDATE, plan) or self._right(CANDIDATE, self.counted)
             if failed is not None:
                 if failed.failure == "wrong":
-                    self.worker.stop()                                      # it may have written where it should not
+                    self.worker.stop()  # it may have written where it should not
                 return failed
             return self._outcome(self._times([BASELINE, CANDIDATE], ROUNDS), 1, 0)
         except WorkerLost as lost:
@@ -163,7 +182,9 @@ class ProcessMeasurer:
             first = sum(self.cases[c].weight * s for c, s in zip(cases, answer["seconds"], strict=True))
             usual = sum(self.cases[c].weight * self.usual[c] for c in self.counted)
             if first > SLOW_FACTOR * usual and first > 0.02:
-                again = self.worker.ask(self._limit(cases), do="run", slot=slot, cases=list(self.counted))     # the first call may have been unlucky
+                again = self.worker.ask(
+                    self._limit(cases), do="run", slot=slot, cases=list(self.counted)
+                )  # the first call may have been unlucky
                 second = sum(self.cases[c].weight * s for c, s in zip(self.counted, again["seconds"], strict=True))
                 if second > SLOW_FACTOR * usual:
                     return Outcome("slow", why=f"{second / usual:.3g} times as long as the untuned plan")
@@ -185,6 +206,7 @@ class ProcessMeasurer:
 
     def _outcome(self, times: Sequence[Sequence[Sequence[float]]], slot: int, baseline: int) -> Outcome:
         """Weighted sums of the least of the rounds, since noise only ever adds."""
+
         def total(k: int) -> float:
             return sum(self.cases[c].weight * min(rounds) for c, rounds in zip(self.counted, times[k], strict=True))
 

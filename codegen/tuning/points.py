@@ -1,4 +1,5 @@
 """Which calls tuning times: methods by weight, at the extents that the plan or the user names. Never at guessed ones."""
+
 from __future__ import annotations
 
 import itertools
@@ -26,7 +27,12 @@ def objective(plan: ExecutionPlan, graph: Graph) -> dict[str, float]:
     methods = [m.name for m in graph.methods]
     unknown = [name for name in plan.tune.objective if name not in methods]
     if unknown:
-        raise PlanError(plan.tune.place_of("objective", name).problem("P123", f"objective: {graph.name} has no method {name}", f"it has {', '.join(methods)}", nearest(name, methods)) for name in unknown)
+        raise PlanError(
+            plan.tune.place_of("objective", name).problem(
+                "P123", f"objective: {graph.name} has no method {name}", f"it has {', '.join(methods)}", nearest(name, methods)
+            )
+            for name in unknown
+        )
     weights = {name: float(w) for name, w in plan.tune.objective.items() if w > 0} or dict.fromkeys(methods, 1.0)
     return weights
 
@@ -49,8 +55,14 @@ def points(plan: ExecutionPlan, graph: Graph, method: str, extents: Mapping[str,
                 choices.append(list(said.buckets))
             else:
                 example = ", ".join(f"{name}: 1024" for name in symbols)
-                raise PlanError(plan.place_of("tune").problem("P121", f"the extents {', '.join(symbols)} of {method} are not known", f"tuning measures real calls, and {s} may be anything",
-                                                              (f"tune: {{at: [{{{example}}}]}}", f"--extents {','.join(f'{name}=1024' for name in symbols)}")))
+                raise PlanError(
+                    plan.place_of("tune").problem(
+                        "P121",
+                        f"the extents {', '.join(symbols)} of {method} are not known",
+                        f"tuning measures real calls, and {s} may be anything",
+                        (f"tune: {{at: [{{{example}}}]}}", f"--extents {','.join(f'{name}=1024' for name in symbols)}"),
+                    )
+                )
         for values in itertools.product(*choices):
             case = dict(zip(symbols, values, strict=True))
             if case not in found:
@@ -61,8 +73,14 @@ def points(plan: ExecutionPlan, graph: Graph, method: str, extents: Mapping[str,
 def known_symbols(plan: ExecutionPlan, graph: Graph, extents: Mapping[str, int]) -> None:
     """Raises PlanError for extents of symbols that the program does not have."""
     known = {*graph.symbols(), *(f"{m.name}/{s}" for m in graph.methods for s in graph.symbols(m.name))}
-    asked = [(name, plan.tune.place_of("at", n, name)) for n, point in enumerate(plan.tune.at) for name in point] + [(name, plan.place) for name in extents]
-    problems = [place.problem("P111", f"at: {graph.name} has no symbolic extent {name}", f"it has {', '.join(sorted(known)) or 'none'}") for name, place in asked if name not in known]
+    asked = [(name, plan.tune.place_of("at", n, name)) for n, point in enumerate(plan.tune.at) for name in point] + [
+        (name, plan.place) for name in extents
+    ]
+    problems = [
+        place.problem("P111", f"at: {graph.name} has no symbolic extent {name}", f"it has {', '.join(sorted(known)) or 'none'}")
+        for name, place in asked
+        if name not in known
+    ]
     if problems:
         raise PlanError(problems)
 
@@ -91,7 +109,14 @@ def tuning_cases(plan: ExecutionPlan, graph: Graph, extents: Mapping[str, int], 
     return made
 
 
-def awkward_cases(plan: ExecutionPlan, graph: Graph, cases: Sequence[TuningCase], scheduled: Sequence[tuple[Stage, tuple[Directive, ...]]], parameters: Mapping[str, Array], seed: int) -> list[TuningCase]:
+def awkward_cases(
+    plan: ExecutionPlan,
+    graph: Graph,
+    cases: Sequence[TuningCase],
+    scheduled: Sequence[tuple[Stage, tuple[Directive, ...]]],
+    parameters: Mapping[str, Array],
+    seed: int,
+) -> list[TuningCase]:
     """Small calls on awkward extents that a tuned plan must get right as well."""
     made: list[TuningCase] = []
     for method in dict.fromkeys(c.method for c in cases):
@@ -101,7 +126,7 @@ def awkward_cases(plan: ExecutionPlan, graph: Graph, cases: Sequence[TuningCase]
             inputs = random_inputs(graph, method, extents, seed)
             try:
                 graph.run(*inputs, method=method, parameters=parameters)
-            except RunError:                                                # the algorithm itself does not go so small
+            except RunError:  # the algorithm itself does not go so small
                 continue
             made.append(TuningCase(method, extents, inputs, 0.0))
     return made
@@ -118,8 +143,12 @@ def places_of(plan: ExecutionPlan, graph: Graph, cases: Sequence[TuningCase]) ->
 
 
 def nothing_open(plan: ExecutionPlan) -> Problem:
-    return plan.place.problem("P120", "the plan leaves nothing open that tuning could decide", "every value in it is a pin",
-                              ("{choose: [16, 32, 64]} in the place of a value", "STAGE: auto under schedule:"))
+    return plan.place.problem(
+        "P120",
+        "the plan leaves nothing open that tuning could decide",
+        "every value in it is a pin",
+        ("{choose: [16, 32, 64]} in the place of a value", "STAGE: auto under schedule:"),
+    )
 
 
 __all__ = ["awkward_cases", "inputs_for", "known_symbols", "nothing_open", "objective", "places_of", "points", "tuning_cases"]

@@ -1,4 +1,5 @@
 """The parent's end of a worker process: requests with a time-out, and what became of a worker that does not answer."""
+
 from __future__ import annotations
 
 import contextlib
@@ -30,7 +31,7 @@ class Worker:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.asked = 0                           # requests since the process was started
+        self.asked = 0  # requests since the process was started
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
@@ -45,7 +46,7 @@ class Worker:
         process = self._process
         assert process is not None and process.stdin is not None
         self.asked += 1
-        with contextlib.suppress(OSError):       # a dead process is noticed by its silence
+        with contextlib.suppress(OSError):  # a dead process is noticed by its silence
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
         return self._answer(seconds)
@@ -66,8 +67,15 @@ class Worker:
         environment = {**os.environ, "FLUORITE_CACHE": str(self.folder / "cache"), "PYTHONFAULTHANDLER": "", "PYTHONIOENCODING": "utf-8"}
         answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         with (self.folder / "worker.log").open("wb") as log:
-            self._process = subprocess.Popen([sys.executable, "-m", "fluorite.codegen.tuning.worker", str(self.folder)], stdin=subprocess.PIPE,
-                                             stdout=subprocess.PIPE, stderr=log, env=environment, text=True, encoding="utf-8")
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "fluorite.codegen.tuning.worker", str(self.folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                text=True,
+                encoding="utf-8",
+            )
         assert self._process.stdout is not None
         threading.Thread(target=_forward, args=(self._process.stdout, answers), daemon=True).start()
         self._answers = answers

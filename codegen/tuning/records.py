@@ -1,4 +1,5 @@
 """What tuning passes around: measurements of candidates, where they failed, and how far the search is."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -14,7 +15,7 @@ wrong: it computes something else. slow: given up after one call."""
 
 @dataclass(frozen=True)
 class Outcome:
-    """A trial's result. `seconds` and `baseline` (of the untuned plan, timed in turns with it) are weighted sums over methods; both 0 where it failed."""
+    """A trial's result: weighted sums over methods of its seconds and of the untuned plan's, timed in turns with it; 0 where it failed."""
 
     failure: Failure | None = None
     seconds: float = 0.0
@@ -33,14 +34,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """One line of a journal. `choice` are the values of holes, `edits` the directives of stages left to the scheduler, both as plain data."""
+    """One line of a journal. `choice` has the values of holes, `edits` directives of stages left to the scheduler, as plain data."""
 
     number: int
     key: str
     outcome: Outcome
     choice: Mapping[str, Any] = field(default_factory=dict)
     edits: Mapping[str, Any] = field(default_factory=dict)
-    elapsed: float = 0.0                     # seconds that the trial took
+    elapsed: float = 0.0  # seconds that the trial took
     date: str = ""
 
     def data(self) -> dict[str, Any]:
@@ -58,20 +59,32 @@ class Trial:
         result = data["result"]
         if result != "ok" and result not in FAILURES:
             raise ValueError(result)
-        outcome = Outcome(None, float(data["seconds"]), float(data["baseline"])) if result == "ok" else Outcome(result, why=str(data.get("why", "")))
-        return cls(int(data["trial"]), str(data["key"]), outcome, dict(data["choice"]), dict(data["edits"]), float(data["elapsed"]), str(data["date"]))
+        outcome = (
+            Outcome(None, float(data["seconds"]), float(data["baseline"]))
+            if result == "ok"
+            else Outcome(result, why=str(data.get("why", "")))
+        )
+        return cls(
+            int(data["trial"]),
+            str(data["key"]),
+            outcome,
+            dict(data["choice"]),
+            dict(data["edits"]),
+            float(data["elapsed"]),
+            str(data["date"]),
+        )
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the search is. Seconds are weighted sums over methods, `best` and `baseline` of one call of each; None before they are known."""
+    """How far the search is. `best` and `baseline` are weighted sums of seconds over methods; None before they are known."""
 
     phase: Literal["baseline", "trials", "final"]
     done: int
     trials: int
     failures: Mapping[str, int]
     elapsed: float
-    left: float | None = None                # seconds, estimated
+    left: float | None = None  # seconds, estimated
     best: float | None = None
     baseline: float | None = None
     last: str = ""

@@ -1,4 +1,5 @@
 """The search itself: which candidate is tried next, when it ends, and which one wins. Knows nothing of processes or files."""
+
 from __future__ import annotations
 
 import random
@@ -70,9 +71,9 @@ class Strategy:
 
     def _draw(self, rng: random.Random) -> Candidate | None:
         parents = self.best(PARENTS)
-        opening = not self.space.measured and len(self.history) < max(8, self.trials // 5)      # of schedules, the default one is a good start
+        opening = not self.space.measured and len(self.history) < max(8, self.trials // 5)  # of schedules, the default one is a good start
         if not parents or opening or rng.random() < 0.1:
-            return self.space.random(rng)
+            return self.space.draw(rng)
         at = min(int(rng.expovariate(1.0)), len(parents) - 1)
         made = self.space.step(rng, parents[at][0])
         return made if made is None or rng.random() < 0.7 else self.space.step(rng, made) or made
@@ -93,19 +94,27 @@ class Found:
     resumed: int
 
 
-def search(space: Space, measurer: Measurer, journal: Journal, budget: Budget, seed: int, watch: Watch | None = None, clock: Callable[[], float] = time.monotonic) -> Found:
+def search(
+    space: Space,
+    measurer: Measurer,
+    journal: Journal,
+    budget: Budget,
+    seed: int,
+    watch: Watch | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Found:
     """Try candidates until the budget is spent or there are none left. Trials in the journal are not measured again."""
     strategy = Strategy(space, seed, budget.trials)
     begun, known = clock(), len(journal.trials)
     trials: list[Trial] = []
-    earlier: list[float] = []                                               # seconds of trials that the journal had
+    earlier: list[float] = []  # seconds of trials that the journal had
     tell = _Teller(watch, budget, lambda: clock() - begun + sum(earlier), trials, strategy)
     tell("baseline")
     baseline = measurer.baseline()
     first = Trial(0, space.key(Candidate()), baseline)
     strategy.learn(Candidate(), first)
     if space.measured:
-        strategy.seen.add(space.key(space.written_out(Candidate())))        # the same in other words
+        strategy.seen.add(space.key(space.written_out(Candidate())))  # the same in other words
     tell.baseline = baseline.seconds
     while _counted(trials) < budget.trials and len(trials) < budget.trials * ILLEGAL_PER_TRIAL:
         candidate = strategy.propose()
@@ -118,7 +127,15 @@ def search(space: Space, measurer: Measurer, journal: Journal, budget: Budget, s
                 break
             started = clock()
             outcome = _tried(space, candidate, measurer)
-            trial = Trial(len(trials) + 1, key, outcome, {k: plain(v) for k, v in candidate.choice.items()}, plain_edits(candidate.edits), clock() - started, _now())
+            trial = Trial(
+                len(trials) + 1,
+                key,
+                outcome,
+                {k: plain(v) for k, v in candidate.choice.items()},
+                plain_edits(candidate.edits),
+                clock() - started,
+                _now(),
+            )
             journal.add(trial)
         else:
             earlier.append(trial.elapsed)
@@ -166,7 +183,9 @@ def _now() -> str:
 class _Teller:
     """Reports progress, and guesses what is left of it."""
 
-    def __init__(self, watch: Watch | None, budget: Budget, elapsed: Callable[[], float], trials: Sequence[Trial], strategy: Strategy) -> None:
+    def __init__(
+        self, watch: Watch | None, budget: Budget, elapsed: Callable[[], float], trials: Sequence[Trial], strategy: Strategy
+    ) -> None:
         self.watch, self.budget, self.elapsed, self.trials, self.strategy = watch, budget, elapsed, trials, strategy
         self.baseline: float | None = None
 

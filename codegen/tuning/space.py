@@ -1,4 +1,5 @@
 """What a plan leaves open: its holes, and the stages that are left to the scheduler. Every candidate is a plan without either."""
+
 from __future__ import annotations
 
 import hashlib
@@ -25,7 +26,7 @@ _TRIES = 200
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Values of holes by id (defaults where it says nothing), and directives by specialisation and stage path; no directives: the scheduler decides."""
+    """Values of holes by id, else defaults; directives by specialisation and stage path, none of them if the scheduler decides."""
 
     choice: Mapping[str, Any] = field(default_factory=dict)
     edits: Mapping[str, Chosen] = field(default_factory=dict)
@@ -109,7 +110,7 @@ class Space:
                 yield choice
 
     # ------------------------------------------------------------ steps
-    def random(self, rng: random.Random) -> Candidate | None:
+    def draw(self, rng: random.Random) -> Candidate | None:
         """Any candidate: every hole drawn anew, schedules some steps from the scheduler's."""
         choice = self._random_choice(rng)
         if choice is None:
@@ -152,8 +153,12 @@ class Space:
 
     @cached_property
     def _around(self) -> dict[str, Surroundings]:
-        return {place: Surroundings({s.path: s for s in (*scheduled.source.stages, *scheduled.graph.stages)}, scheduled.graph, self.target.machine.lanes)
-                for place, scheduled in self.schedules.items()}
+        return {
+            place: Surroundings(
+                {s.path: s for s in (*scheduled.source.stages, *scheduled.graph.stages)}, scheduled.graph, self.target.machine.lanes
+            )
+            for place, scheduled in self.schedules.items()
+        }
 
 
 def _place(when: Mapping[str, int]) -> str:

@@ -3,6 +3,7 @@
 Reads one request a line from standard input, and answers with one line of JSON. It lives until its input ends; a candidate that kills it
 takes nothing else along. FOLDER holds the graph, its parameters and the inputs of every case.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-
 from fluorite.algo.errors import AlgorithmError, BuildError, FluoriteError, PlanError
 from fluorite.algo.graph import flatten
 from fluorite.schedule import ExecutionPlan
@@ -54,7 +54,11 @@ class Workbench:
         except BuildError as error:
             return {"ok": False, "failure": "build", "why": _sentence(error)}
         except Exception as error:
-            return {"ok": False, "failure": "build", "why": f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}"}
+            return {
+                "ok": False,
+                "failure": "build",
+                "why": f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}",
+            }
         return {"ok": True}
 
     def run(self, slot: str, cases: list[int]) -> dict[str, Any]:
@@ -128,7 +132,7 @@ def _sentence(error: FluoriteError) -> str:
 
 
 def _die_with_parent() -> None:
-    """On Linux the kernel ends this process with its parent, even while a candidate hangs; elsewhere the end of input does, once it is read."""
+    """On Linux the system ends this process with its parent, even while a candidate hangs; elsewhere the end of its input does."""
     parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -157,7 +161,7 @@ def serve(folder: Path, answers: TextIO) -> None:
 def main() -> None:
     _die_with_parent()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)                        # whatever libraries print is no answer
+    os.dup2(2, 1)  # whatever libraries print is no answer
     serve(Path(sys.argv[1]), answers)
 
 

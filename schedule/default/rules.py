@@ -11,7 +11,7 @@ from fluorite.algo.linear import linear
 from ..directives import ComputeInline, Directive
 from ..machine import Machine
 from ..scheduled import Undecided
-from . import kernels
+from . import kernels, products
 from .analysis import cost, factors, fits, follows, is_product, pointwise, sites, volume, work
 
 Directives = tuple[Directive, ...]
@@ -98,11 +98,11 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     product = epilogue_of(chosen, root)
     if product is not None:
         chosen.placed |= {root.id, product.id}
-        chosen.directives |= kernels.matmul(g, product, root, chosen.machine)
+        chosen.directives |= products.matmul(g, product, root, chosen.machine)
         return
     chosen.placed.add(root.id)
     if factors(root) is not None:
-        chosen.directives |= kernels.matmul(g, root, root, chosen.machine)
+        chosen.directives |= products.matmul(g, root, root, chosen.machine)
         return
     depth, row = row_members(chosen, root)
     if row:

@@ -4,8 +4,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import strategies as st
-
 from fluorite.algo.dtypes import DTYPES, kind
 from fluorite.algo.expr import COMPARISON, Axis, Expr, as_expr, binary, cast, unary, where
 from fluorite.algo.graph import Graph
@@ -13,6 +11,8 @@ from fluorite.algo.program import trace
 from fluorite.algo.tensor import Bounded, Tensor
 from fluorite.algo.trace import build_stage, reduce_axes
 from fluorite.algo.types import Spec
+from hypothesis import strategies as st
+
 
 class Call(NamedTuple):
     """A graph of one stage, with its reductions, and the arrays to call it with."""

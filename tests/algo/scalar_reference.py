@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-
 from fluorite.algo.dtypes import kind
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size
 from fluorite.algo.extent import evaluate

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special
-
 from fluorite.algo.errors import RunError
 from fluorite.algo.expr import REAL, binary, cast, unary, where
 from fluorite.algo.graph import Graph
@@ -20,6 +18,7 @@ from fluorite.algo.program import Program, method, param, trace
 from fluorite.algo.tensor import Bounded
 from fluorite.algo.trace import reduce, stage
 from fluorite.algo.types import boolean, f32, f64, i8, i32, i64, u8, u16, u32, u64
+from scipy import special
 
 DTYPE = {"float32": f32, "float64": f64, "int8": i8, "int32": i32, "int64": i64, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "bool": boolean}
 

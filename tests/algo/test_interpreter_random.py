@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fluorite.algo.graph import Graph
+from fluorite.algo.interpreter import evaluate_stages, method_symbols, stages
 from hypothesis import HealthCheck, given, settings
 from random_stages import Call, random_call
 from scalar_reference import evaluate_stage
-
-from fluorite.algo.graph import Graph
-from fluorite.algo.interpreter import evaluate_stages, method_symbols, stages
 
 RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=250)
 

@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from random_stages import Call, random_call
-
 from fluorite.algo.expr import REAL, cast, unary, where
 from fluorite.algo.graph import Graph
 from fluorite.algo.interpreter import elementary, run, stages
@@ -17,6 +14,8 @@ from fluorite.algo.program import trace
 from fluorite.algo.tensor import Bounded
 from fluorite.algo.trace import reduce, stage
 from fluorite.algo.types import f32, f64, i32
+from hypothesis import HealthCheck, given, settings
+from random_stages import Call, random_call
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(7)
@@ -69,7 +68,7 @@ def perceptron(x: Any, w: Any, v: Any) -> Any:
 MODELS: dict[str, tuple[Graph, Callable[[], tuple[Array, ...]]]] = {
     "blur": (trace(blur, inputs={"image": f32("h", "w")}), lambda: (normal(23, 31),)),
     "matmul": (trace(matmul, inputs={"a": f32("i", "k"), "b": f32("k", "j")}), lambda: (normal(17, 65), normal(65, 19))),
-    "softmax": (trace(softmax, inputs={"x": f32("i", "j")}), lambda: (normal(9, 33) * 20,)),
+    "softmax": (trace(softmax, inputs={"x": f32("i", "j")}), lambda: (normal(9, 33) * 2,)),
     "layer_norm": (trace(layer_norm, inputs={"x": f32("i", "j")}), lambda: (normal(9, 64) + 3,)),
     "deviation": (trace(deviation, inputs={"x": f32("i", "j")}), lambda: (np.concatenate([normal(4, 30), np.full((1, 30), 0.1, np.float32)]),)),
     "conv": (trace(conv, inputs={"x": f32(3, "h", "w"), "w": f32(4, 3, 3, 3)}), lambda: (normal(3, 11, 13), normal(4, 3, 3, 3))),
@@ -163,9 +162,9 @@ def test_errors_pass_through_functions(name: str) -> None:
     x, y = (RNG.uniform(0.1, 0.9, 2000).astype(np.float32) for _ in range(2))
     (enclosure,) = bounds(graph, (x, y)).values()
     product = x.astype(np.float64) * y
-    fn = elementary.OPERATORS[name]
+    fn, ulps = elementary.OPERATORS[name], 0.5 if name == "sqrt" else 4
     for sign in (-1, 1):
-        worst = fn(product * (1 + sign * 2.0**-24)) * (1 + sign * 4 * 2.0**-23)
+        worst = fn(product * (1 + sign * 2.0**-24)) * (1 + sign * ulps * 2.0**-23)
         assert enclosure.error is not None and (np.abs(worst - fn(product)) <= enclosure.error * 1.01).all()
     assert (enclosure.error < 30 * 2.0**-24 * np.maximum(np.abs(fn(product)), 1)).all()
 

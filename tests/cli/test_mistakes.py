@@ -16,13 +16,17 @@ class Block(fl.Module):
         self.down = fl.param(in_=8, out=4)
 
     def __call__(self, x):
-        hidden = up(x, self.up)
+        hidden = gelu(up(x, self.up))
         return x + hidden @ self.down
 
 
 @fl.function
 def up(x, w):
     y = fl.stage(lambda t, f: fl.sum(lambda c: x[t, c] * w[c, f]), name="matmul")
+    return fl.stage(lambda t, f: y[t, f] + 0.5, name="bias")
+
+
+def gelu(y):
     return fl.stage(lambda t, f: fl.maximum(y[t, f], 0.0), name="gelu")
 
 
@@ -59,10 +63,11 @@ def test_selectors(here: Path) -> None:
 def test_axes(here: Path) -> None:
     plan = "version: 1\nschedule:\n  blur:\n    - tile: {y: 64, x: 512}\n    - split: {axis: x, factor: 8}\n    - parallel: y\n  rows:\n    - compute_at: {stage: blur, axis: z}\n"
     said = refused(here, "photo.py:blur", plan)
-    assert 'mistake.yaml:5:21: error[P203]: blur has no loop "x" any more: line 4 (tile) made it x_outer, x_inner' in said
+    assert 'mistake.yaml:5:21: error[P203]: split: blur has no loop "x" any more' in said
+    assert "line 4 (tile) made it x_outer, x_inner" in said
     assert "loops here, outermost first: y_outer, x_outer, y_inner, x_inner" in said
-    assert 'mistake.yaml:6:17: error[P203]: blur has no loop "y" any more' in said
-    assert 'mistake.yaml:8:39: error[P204]: rows cannot be computed at blur\'s "z": no such loop' in said
+    assert 'mistake.yaml:6:17: error[P203]: parallel: blur has no loop "y" any more' in said
+    assert 'mistake.yaml:8:38: error[P204]: rows cannot be computed at blur\'s "z": no such loop' in said
     assert said.endswith("3 errors. Nothing was built.\n")
 
 

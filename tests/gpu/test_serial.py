@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import pytest
+from fluorite.schedule import ExecutionPlan
 
 from .comparing import lowered, serially
-from .gpu_algorithms import DEFAULTS, HAND_MADE
+from .gpu_algorithms import DEFAULTS, HAND_MADE, numbers, scaled
 
 
 @pytest.mark.parametrize("name", HAND_MADE)
@@ -42,3 +43,18 @@ def test_a_reduction_by_the_block_reassociates() -> None:
     assert lowered(model, plan)[1].numerics == "reassociates"
     model, plan, _ = HAND_MADE["layer"]
     assert lowered(model, plan)[1].numerics == "exact"
+
+
+ORDERS = [
+    "[{split: {axis: columns, factor: 16}}, {gpu_blocks: [columns_outer]}, {gpu_threads: [columns_inner]}]",
+    "[{split: {axis: rows, factor: 8}}, {gpu_blocks: [rows_outer]}, {gpu_threads: [rows_inner]}]",
+    "[{tile: {rows: 3, columns: 7}}, {reorder: [rows_inner, columns_inner, columns_outer, rows_outer]}, {gpu_blocks: [columns_outer, rows_outer]}, {gpu_threads: [rows_inner, columns_inner]}]",
+    "[{fuse: [rows, columns]}, {split: {axis: rows_columns, factors: [~, 32, 4], into: [b, t, v]}}, {gpu_blocks: [b]}, {gpu_threads: [t]}, {vectorize: v}]",
+    "[{gpu_blocks: [rows, columns]}]",
+]
+
+
+@pytest.mark.parametrize("schedule", ORDERS)
+def test_blocks_and_threads_wherever_they_stand(schedule: str) -> None:
+    plan = ExecutionPlan.from_yaml(f"schedule: {{scaled/add: {schedule}, exp: [compute_inline], mul: [compute_inline]}}")
+    serially(scaled, plan, [(numbers(n, m), numbers(m)) for n, m in [(9, 77), (1, 1), (8, 16), (17, 7)]])

@@ -1,4 +1,5 @@
 """`fluorite tune`: a plan with holes becomes one without, by measurement."""
+
 from __future__ import annotations
 
 import hashlib
@@ -31,7 +32,7 @@ from .space import Candidate, Space, open_stages, with_directives
 
 @dataclass(frozen=True)
 class TuneResult:
-    """`plan` has no holes. `seconds` and `baseline` are weighted sums of one call of each method, tuned and untuned, measured in turns at the end."""
+    """`plan` has no holes. `seconds` and `baseline` are weighted sums over methods, tuned and untuned, measured in turns at the end."""
 
     plan: ExecutionPlan
     improved: bool
@@ -50,19 +51,36 @@ class TuneResult:
     def text(self) -> str:
         """A summary of three lines or four."""
         before, after = _time(self.baseline), _time(self.seconds)
-        first = f"{after}, untuned {before}: {self.baseline / self.seconds:.2f} times as fast" if self.improved else f"{before}: nothing was faster than the untuned plan, which is kept"
+        first = (
+            f"{after}, untuned {before}: {self.baseline / self.seconds:.2f} times as fast"
+            if self.improved
+            else f"{before}: nothing was faster than the untuned plan, which is kept"
+        )
         earlier = f" ({self.resumed} of an earlier run)" if self.resumed else ""
         lines = [first, f"{len(self.trials)} candidates{earlier} in {self.elapsed:.0f} s"]
         if self.failures:
             lines.append("failed: " + ", ".join(f"{n} {reason}" for reason, n in self.failures.items()))
         filled = self.plan.provenance.get("filled", {})
         if filled and self.improved:
-            lines.append("chosen: " + ", ".join(f"{name} = {json.dumps(plain(entry['value']))}" for name, entry in filled.items() if "value" in entry))
+            lines.append(
+                "chosen: "
+                + ", ".join(f"{name} = {json.dumps(plain(entry['value']))}" for name, entry in filled.items() if "value" in entry)
+            )
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, object]:
-        return {"improved": self.improved, "seconds": self.seconds, "baseline": self.baseline, "trials": len(self.trials), "resumed": self.resumed, "elapsed": self.elapsed,
-                "failures": self.failures, "journal": str(self.journal) if self.journal else None, "plan": self.plan.to_yaml(), "provenance": plain(self.plan.provenance)}
+        return {
+            "improved": self.improved,
+            "seconds": self.seconds,
+            "baseline": self.baseline,
+            "trials": len(self.trials),
+            "resumed": self.resumed,
+            "elapsed": self.elapsed,
+            "failures": self.failures,
+            "journal": str(self.journal) if self.journal else None,
+            "plan": self.plan.to_yaml(),
+            "provenance": plain(self.plan.provenance),
+        }
 
 
 def tune(model: Any, plan: Plan = None, **options: Any) -> ExecutionPlan:
@@ -70,9 +88,20 @@ def tune(model: Any, plan: Plan = None, **options: Any) -> ExecutionPlan:
     return tuned(model, plan, **options).plan
 
 
-def tuned(model: Any, plan: Plan = None, *, trials: int | None = None, minutes: float | None = None, journal: str | Path | None = None, resume: bool = False,
-          inputs: str | Path | Mapping[str, Any] | None = None, extents: Mapping[str, int] | None = None, progress: Watch | None = None, seed: int = 0,
-          method: str | None = None) -> TuneResult:
+def tuned(
+    model: Any,
+    plan: Plan = None,
+    *,
+    trials: int | None = None,
+    minutes: float | None = None,
+    journal: str | Path | None = None,
+    resume: bool = False,
+    inputs: str | Path | Mapping[str, Any] | None = None,
+    extents: Mapping[str, int] | None = None,
+    progress: Watch | None = None,
+    seed: int = 0,
+    method: str | None = None,
+) -> TuneResult:
     """Fill what the plan leaves open by building, checking and timing candidates, each in a process apart from this one.
 
     Holes take one of their values; stages that are `auto` (all that the plan does not mention, if it says so anywhere or has no holes) move
@@ -81,14 +110,25 @@ def tuned(model: Any, plan: Plan = None, *, trials: int | None = None, minutes: 
     search; the plan's own are taken where they are left out. `journal` keeps every trial as it is made; with `resume` a search that was
     stopped goes on. The result is never slower than the untuned plan, which is measured along and wins ties.
 
-    Raises AlgorithmError, PlanError (the plan is illegal, leaves nothing open, lacks extents; a journal of another search), BuildError, RunError.
+    Raises AlgorithmError, PlanError (the plan is illegal, leaves nothing open, lacks extents; a journal of another search), BuildError,
+    RunError.
     """
     graph = model if isinstance(model, Graph) else trace(model, method)
     given = as_plan(plan)
     untuned, _ = prepared(given, graph)
     target = resolve_target(untuned.target, untuned.numerics.contract, untuned.runtime.threads)
     if target.machine.is_gpu:
-        raise BuildError([Problem("B020", "build", asked=f"tuning for {target.kind}", why="candidates are run on this machine's CPU", try_=("target: {kind: llvm}",))])
+        raise BuildError(
+            [
+                Problem(
+                    "B020",
+                    "build",
+                    asked=f"tuning for {target.kind}",
+                    why="candidates are run on this machine's CPU",
+                    try_=("target: {kind: llvm}",),
+                )
+            ]
+        )
     lowered = lower_variants(graph, untuned, target)
     arrays = inputs_for(given, inputs)
     cases = tuning_cases(given, graph, extents or {}, arrays, seed)
@@ -97,15 +137,28 @@ def tuned(model: Any, plan: Plan = None, *, trials: int | None = None, minutes: 
     if not space.is_open:
         raise PlanError([nothing_open(given)])
     if not space.allowed({}):
-        raise PlanError([given.tune.place_of("where").problem("P124", "the first alternatives of the holes break tune: where:", "they are what an untuned build takes", ("put first what the conditions allow",))])
+        raise PlanError(
+            [
+                given.tune.place_of("where").problem(
+                    "P124",
+                    "the first alternatives of the holes break tune: where:",
+                    "they are what an untuned build takes",
+                    ("put first what the conditions allow",),
+                )
+            ]
+        )
     if resume and journal is None:
-        raise PlanError([Problem("P122", "plan", asked="resume without a journal", why="there is nothing to go on from", try_=("journal=PATH",))])
+        raise PlanError(
+            [Problem("P122", "plan", asked="resume without a journal", why="there is nothing to go on from", try_=("journal=PATH",))]
+        )
     header = _header(graph, flat, target, cases, arrays, seed)
     parameters = sample_parameters(graph, seed)
     scheduled = [(s, v.scheduled.directives.get(s.id, ())) for v in lowered for s in v.graph.stages]
     path = Path(journal) if journal is not None else None
     book = Journal.resume(path, header) if resume and path is not None else Journal.start(path, header)
-    measurer = ProcessMeasurer(graph, space.plan_of(Candidate()), cases, awkward_cases(untuned, graph, cases, scheduled, parameters, seed), parameters)
+    measurer = ProcessMeasurer(
+        graph, space.plan_of(Candidate()), cases, awkward_cases(untuned, graph, cases, scheduled, parameters, seed), parameters
+    )
     limit = minutes if minutes is not None else given.tune.minutes
     try:
         found = search(space, measurer, book, Budget(trials or given.tune.trials, None if limit is None else limit * 60), seed, progress)
@@ -116,15 +169,25 @@ def tuned(model: Any, plan: Plan = None, *, trials: int | None = None, minutes: 
     return TuneResult(made, found.winner is not None, found.seconds, found.baseline, found.trials, found.elapsed, found.resumed, path)
 
 
-def _header(graph: Graph, plan: ExecutionPlan, target: CodeTarget, cases: list[TuningCase], arrays: Mapping[str, Array], seed: int) -> dict[str, Any]:
+def _header(
+    graph: Graph, plan: ExecutionPlan, target: CodeTarget, cases: list[TuningCase], arrays: Mapping[str, Array], seed: int
+) -> dict[str, Any]:
     """What a journal must agree with. The budget does not count: a search may be resumed with another."""
     fixed = plan.replace(tune=Tune(objective=plan.tune.objective, where=plan.tune.where), provenance={}, program=None)
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
-    return {"program": graph.name, "plan": hashlib.sha256(fixed.to_yaml().encode()).hexdigest()[:16], "structure": structure_hash(graph), "target": _target(target),
-            "toolchain": {"fluorite": VERSION, "tvm": TVM, "tvm_ffi": TVM_FFI}, "seed": seed, "objective": objective(plan, graph),
-            "at": [[c.method, dict(c.extents)] for c in cases], "inputs": digest.hexdigest()[:16] if arrays else "random"}
+    return {
+        "program": graph.name,
+        "plan": hashlib.sha256(fixed.to_yaml().encode()).hexdigest()[:16],
+        "structure": structure_hash(graph),
+        "target": _target(target),
+        "toolchain": {"fluorite": VERSION, "tvm": TVM, "tvm_ffi": TVM_FFI},
+        "seed": seed,
+        "objective": objective(plan, graph),
+        "at": [[c.method, dict(c.extents)] for c in cases],
+        "inputs": digest.hexdigest()[:16] if arrays else "random",
+    }
 
 
 def _target(target: CodeTarget) -> dict[str, Any]:
@@ -141,7 +204,9 @@ def _without_holes(space: Space, candidate: Candidate) -> ExecutionPlan:
         edits[json.dumps(when)] = open_stages(schedule(space.graph, plan, space.target, when))
     spelled = with_directives(plan, edits)
     try:
-        same = [v.text() for v in lower_variants(space.graph, spelled, space.target)] == [v.text() for v in lower_variants(space.graph, plan, space.target)]
+        same = [v.text() for v in lower_variants(space.graph, spelled, space.target)] == [
+            v.text() for v in lower_variants(space.graph, plan, space.target)
+        ]
     except PlanError:
         same = False
     return spelled if same else plan
@@ -151,7 +216,9 @@ def _provenance(plan: ExecutionPlan, space: Space, found: Found, header: Mapping
     """The plan with the record of how it came about. Conditions between holes go, since the holes are gone."""
     choice = found.winner.choice if found.winner else {}
     by = "tuned" if found.winner else "default"
-    filled: dict[str, Any] = {name: {"value": plain(choice.get(name, hole.default)), "by": by} for name, hole in space.active(choice).items()}
+    filled: dict[str, Any] = {
+        name: {"value": plain(choice.get(name, hole.default)), "by": by} for name, hole in space.active(choice).items()
+    }
     if space.searches_schedules:
         edited = found.winner.edits if found.winner else {}
         for place, chosen in space.base.items():
@@ -159,11 +226,22 @@ def _provenance(plan: ExecutionPlan, space: Space, found: Found, header: Mapping
                 changed = edited.get(place, chosen).get(path) != ds
                 filled.setdefault(f"/{path}" if place == "{}" else f"/{path} when {place}", {"by": "tuned" if changed else "default"})
     facts: dict[str, Any] = {
-        "tool": f"fluorite {VERSION}", "program": header["program"], "structure": header["structure"], "plan": header["plan"], "at": header["at"],
+        "tool": f"fluorite {VERSION}",
+        "program": header["program"],
+        "structure": header["structure"],
+        "plan": header["plan"],
+        "at": header["at"],
         "target": {k: v for k, v in header["target"].items() if k != "features"},
-        "toolchain": header["toolchain"], "trials": len(found.trials), "failures": failures_in(found.trials), "seconds": round(found.elapsed, 1), "seed": header["seed"],
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "journal": journal.name if journal else "none",
-        "untuned": f"{found.baseline:.6g} s", "tuned": f"{found.seconds:.6g} s", "filled": filled,
+        "toolchain": header["toolchain"],
+        "trials": len(found.trials),
+        "failures": failures_in(found.trials),
+        "seconds": round(found.elapsed, 1),
+        "seed": header["seed"],
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "journal": journal.name if journal else "none",
+        "untuned": f"{found.baseline:.6g} s",
+        "tuned": f"{found.seconds:.6g} s",
+        "filled": filled,
     }
     said = space.plan.tune
     kept = said.replace(where=()) if said.where else said

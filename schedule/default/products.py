@@ -1,0 +1,199 @@
+"""Products (matmul and its relatives): a register tile of vectors that accumulates over the reduction, operands packed where that pays.
+
+The tile is `tall` rows of `vectors` vectors. Each step of the reduction loads the vectors once and multiplies them by one broadcast element a
+row, so registers bound tall * vectors, and loads a flop fall as both grow (Goto and van de Geijn, "Anatomy of high-performance matrix
+multiplication", 2008).
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from fluorite.algo.expr import Axis, Read
+from fluorite.algo.graph import Graph, Leaf, Stage
+
+from ..directives import Cache, ComputeAt, Directive, Fuse, Pack, Parallel, Reorder, Split, StoreIn, Unroll, Vectorize
+from ..machine import Machine
+from ..rewrites import operand_axes
+from .analysis import axes_of_index, factors, known, volume
+from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A product seen as m x n x depth, once for every point of the other axes."""
+
+    product: Stage
+    root: Stage
+    machine: Machine
+    pair: tuple[Read, Read]
+
+    @cached_property
+    def j(self) -> Axis:
+        return self.product.axes[-1]
+
+    @cached_property
+    def i(self) -> Axis | None:
+        """The innermost axis of the factor without j that the other factor does not have."""
+        left, right = (set(axes_of_index(r.index)) for r in self.pair)
+        return next((a for a in reversed(self.product.axes[:-1]) if a in left and a not in right), None)
+
+    @cached_property
+    def m(self) -> int:
+        return 1 if self.i is None else known(self.product.ranges[self.i], TYPICAL)
+
+    @cached_property
+    def n(self) -> int:
+        return known(self.product.ranges[self.j], TYPICAL)
+
+    @cached_property
+    def depth(self) -> int:
+        assert self.product.reduction is not None
+        return guess(volume(self.product.reduction.extents))
+
+    @cached_property
+    def lanes(self) -> int:
+        return self.machine.lanes(self.product.dtype)
+
+    @cached_property
+    def vectors(self) -> int:
+        most = 4 if self.machine.registers >= 32 else 2
+        return min(most, -(-self.n // self.lanes))
+
+    @cached_property
+    def tall(self) -> int:
+        budget = {32: {1: 12, 2: 8, 3: 6, 4: 4}, 16: {1: 8, 2: 4}}[32 if self.machine.registers >= 32 else 16]
+        return max(1, min(budget[self.vectors], self.m))
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def panels(self) -> int:
+        return -(-self.n // self.width)
+
+    def root_name(self, a: Axis) -> str:
+        """What root, which reads the product at its own position, calls an axis of it."""
+        return self.root.axes[[id(x) for x in self.product.axes].index(id(a))].name
+
+    @cached_property
+    def others(self) -> list[str]:
+        return [self.root_name(a) for a in self.product.axes[:-1] if a is not self.i]
+
+    @cached_property
+    def other_count(self) -> int:
+        return guess(volume(self.product.ranges[a] for a in self.product.axes[:-1] if a is not self.i))
+
+
+def matmul(g: Graph, product: Stage, root: Stage, machine: Machine) -> Mapping[str, Directives]:
+    """Directives for a product and the stage that finishes it (itself, if nothing does)."""
+    pair = factors(product)
+    assert pair is not None and product.reduction is not None
+    s = _Shape(product, root, machine, pair)
+    head, tile, loops, splits, pack_at = _loops(s)
+    parallel = s.other_count * s.m * s.n * s.depth >= PARALLEL_WORK
+    own: list[Directive] = [Cache("acc")] if product is root else []
+    own += splits
+    inner = ["jv", "lane"] if s.vectors > 1 else ["lane"]
+    rows = ["ii"] if s.i is not None and s.tall > 1 else []
+    own += [Reorder(*loops, *rows, *inner)]
+    if parallel and len(head) > 1:
+        own += [Fuse(*head, into="task")]
+        tile = "task" if tile == head[-1] else tile
+        pack_at = "task" if pack_at == head[-1] else pack_at
+    own += [Parallel("task" if len(head) > 1 else head[0])] if parallel else []
+    own += [Unroll(x) for x in (*rows, *inner[:-1])] + [Vectorize("lane")]
+    packs = _packs(g, s)
+    acc_path = product.path if product is not root else f"{product.path}/acc"
+    out: dict[str, Directives] = {root.path: tuple(own), acc_path: (ComputeAt(stage="/" + root.path, axis=tile), StoreIn("registers"), *packs, *_accumulation(s))}
+    parent = acc_path.rsplit("/", 1)[0]
+    for d in packs:
+        last = next(iter(d.sizes))
+        fast: Directives = (Vectorize(f"{last}_inner", width=s.lanes) if d.sizes[last] > s.lanes else Vectorize(f"{last}_inner"),)
+        operand = next(g[r.source] for r in pair if g[r.source].name == d.tensor)
+        fixed = isinstance(operand, Leaf) and operand.kind != "input"
+        inside = pack_at and not fixed
+        first = f"{d.order[0]}_outer" if d.order[0] in d.sizes else d.order[0]
+        where: Directives = (ComputeAt(stage="/" + root.path, axis=pack_at),) if inside else (Parallel(first),) if parallel else ()
+        out[f"{parent}/{d.into}"] = (*where, *fast)
+    return out
+
+
+def _loops(s: _Shape) -> tuple[list[str], str, list[str], list[Directive], str]:
+    """(loops that tasks are made of, loop of the tile, loops outside the tile, splits, loop at which a panel is packed or "")."""
+    jr = s.root_name(s.j)
+    splits: list[Directive] = [Split(jr, s.width, into=("jo", "ji" if s.vectors > 1 else "lane"))]
+    splits += [Split("ji", s.lanes, into=("jv", "lane"))] if s.vectors > 1 else []
+    if s.i is None:
+        loops = [*s.others, "jo"]
+        return loops, "jo", loops, splits, ""
+    ir = s.root_name(s.i)
+    if s.tall > 1:
+        splits += [Split(ir, s.tall, into=("io", "ii"))]
+        ir = "io"
+    cores = s.machine.cores
+    if s.others and s.other_count >= 2 * cores:
+        loops = [*s.others, "jo", ir]
+        return s.others, ir, loops, splits, "jo"
+    if s.panels >= 2 * cores and s.m >= 8 * s.tall:
+        two = s.panels >= 4 * cores and s.depth * s.width * 8 <= s.machine.l2 // 2
+        splits += [Split("jo", 2, into=("jb", "jt"))] if two else []
+        block = "jb" if two else "jo"
+        loops = [*s.others, block, ir, *(["jt"] if two else [])]
+        return [*s.others, block], "jt" if two else ir, loops, splits, block
+    blocks = -(-s.m // s.tall)
+    rows = max(1, min(16, blocks // (4 * cores)))
+    if rows > 1:
+        splits += [Split(ir, rows, into=("ib", "it"))]
+    block, row = ("ib", "it") if rows > 1 else (ir, "")
+    if blocks < 2 * cores and s.panels > blocks:
+        loops = [*s.others, "jo", block, *([row] if row else [])]
+        return [*s.others, "jo"], row or block, loops, splits, ""
+    loops = [*s.others, block, "jo", *([row] if row else [])]
+    return [*s.others, block], row or "jo", loops, splits, ""
+
+
+def _accumulation(s: _Shape) -> list[Directive]:
+    """The loops of the tile: reduction outside, rows and vectors unrolled."""
+    assert s.product.reduction is not None
+    *outer, last = [a.name for a in s.product.reduction.axes]
+    extent = s.product.reduction.extents[-1]
+    step = 4 if isinstance(extent, int) and extent % 4 == 0 and extent > 8 else 1
+    out: list[Directive] = [Split(s.j.name, s.lanes, into=("jv", "lane"))] if s.vectors > 1 else []
+    out += [Split(last, step)] if step > 1 else []
+    inner = [f"{last}_outer", f"{last}_inner"] if step > 1 else [last]
+    vectors = ["jv", "lane"] if s.vectors > 1 else [s.j.name]
+    out += [Reorder(*outer, *inner, *(a.name for a in s.product.axes[:-1]), *vectors)]
+    out += [Unroll(inner[1])] if step > 1 else []
+    out += [Unroll(s.i.name)] if s.i is not None and s.tall > 1 else []
+    out += [Unroll("jv")] if s.vectors > 1 else []
+    return [*out, Vectorize(vectors[-1])]
+
+
+def _packs(g: Graph, s: _Shape) -> list[Pack]:
+    """The vector side is packed where it is known at build, reused often, ragged, or does not run along memory."""
+    left, right = s.pair
+    b = g[right.source]
+    if left.source == right.source or not all(isinstance(x, Axis) for x in right.index) or sum(g[r.source].name == b.name for r in s.pair) > 1:
+        return []
+    names = operand_axes(s.product, b)
+    if s.j.name not in names:
+        return []
+    straight = right.index[-1] is s.j
+    fixed = isinstance(b, Leaf) and b.kind != "input"
+    reused = s.m >= 16 and s.depth * s.n >= 1 << 12
+    if not (reused or not straight or s.n % s.width or (fixed and s.depth * s.n >= 256)):
+        return []
+    return [Pack(tensor=b.name, sizes={s.j.name: s.width}, order=_order(names, s), into=f"{s.product.name}_{b.name}_packed")]
+
+
+def _order(names: Sequence[str], s: _Shape) -> tuple[str, ...]:
+    """Batch axes, the panel, the reduction."""
+    reduced = {a.name for a in s.product.reduce_axes}
+    batch = [x for x in names if x not in reduced and x != s.j.name]
+    return (*batch, s.j.name, *(x for x in names if x in reduced))
+
+
+__all__ = ["matmul"]
