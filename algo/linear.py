@@ -129,15 +129,21 @@ def _atom_bounds(e: Expr, ranges: Ranges) -> tuple[Extent | None, Extent | None]
         case Op(op="cast", args=(a,)) if kind(a.dtype) == "bool":
             return 0, 1
         case Op(op="cast", args=(a,)) if is_index(a) and kind(e.dtype) == "int":
-            low, high = bounds(a, ranges)
-            least, most = integer_range(e.dtype)
-            fits = low is not None and high is not None and at_most(least, low) and (at_most(high, most) or (e.dtype in WIDE and high is not None))
-            return (low, high) if fits else (least, most)
+            return _narrowed(e.dtype, *bounds(a, ranges))
         case Read(dtype="uint8"):
             return 0, 255
         case Read(dtype="bool"):
             return 0, 1
     return None, None
+
+
+def _narrowed(dtype: str, low: Extent | None, high: Extent | None) -> tuple[Extent | None, Extent | None]:
+    """Bounds after a cast, which wraps what does not fit; positions are taken to fit 32 bits."""
+    bits, unsigned = int(dtype.strip("uint")), dtype.startswith("u")
+    least, most = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if low is not None and high is not None and (at_most(least, low) or (bits >= 32 and not unsigned)) and (at_most(high, most) or bits >= 32):
+        return low, high
+    return (least, most) if bits < 32 else (0 if unsigned else None, None)
 
 
 def within(e: Expr, size: Extent, ranges: Ranges) -> bool:

@@ -39,7 +39,7 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 model(x)
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 kernels = len(model.manifest["methods"]["chain"]["variants"][0]["steps"])
-print(json.dumps({"buffer": x.nbytes, "planned": model.memory({}), "measured": after - before, "kernels": kernels}))
+print(json.dumps({"buffer": x.nbytes, "planned": model.memory({"n": n}), "measured": after - before, "kernels": kernels}))
 """
 
 

@@ -107,9 +107,13 @@ def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mappin
 
 
 def _nearer(variant: Any) -> Iterable[Any]:
+    """The variant's entries, placed nearer than the plan's own, so that they override these."""
+    from fluorite.schedule.notation.places import Marks
     from fluorite.schedule.plan import entries_of
 
-    return entries_of(variant.schedule, variant)
+    for entry in entries_of(variant.schedule, variant):
+        marks = {path: replace(place, nearness=place.nearness - 1) for path, place in ({(): entry.place} | dict(entry.marks.items())).items()}
+        yield entry.replace(marks=Marks(marks))
 
 
 def lower_variants(graph: Graph, plan: ExecutionPlan, target: CodeTarget) -> tuple[Lowered, ...]:

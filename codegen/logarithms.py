@@ -63,9 +63,8 @@ def log(dtype: str, x: Any) -> Any:
     """The natural logarithm; -inf at 0, NaN below."""
     f = Lanes(dtype)
     x = f.let(x)
-    other = tirx.Select(tirx.EQ(x, f(0.0)), f(-_INFINITE), tirx.Select(tirx.LT(x, f(0.0)), f(_NONE), x))
-    inside = tirx.And(tirx.GT(x, f(0.0)), tirx.LT(x, f(_INFINITE)))
-    return f.around(tirx.Select(inside, _finite_logarithm(f, x), other))
+    positive = tirx.Select(tirx.LT(x, f(_INFINITE)), _finite_logarithm(f, x), x)
+    return f.around(tirx.Select(tirx.GT(x, f(0.0)), positive, tirx.Select(tirx.EQ(x, f(0.0)), f(-_INFINITE), f(_NONE))))
 
 
 def log1p(dtype: str, x: Any) -> Any:
@@ -78,9 +77,8 @@ def log1p(dtype: str, x: Any) -> Any:
     place = tirx.shift_left(f.unsigned(tirx.min(e, f.integer(f.format.bias - 1))), f.natural(f.format.mantissa))
     inverse = f.float(f.natural(f.format.bias << f.format.mantissa) - place)
     found = _logarithm(f, _number(f, e, f(0.0)), f.let((m - f(1.0)) + lost * inverse))
-    other = tirx.Select(tirx.EQ(x, f(-1.0)), f(-_INFINITE), tirx.Select(tirx.LT(x, f(-1.0)), f(_NONE), x))
-    inside = tirx.And(tirx.And(tirx.GT(x, f(-1.0)), tirx.LT(x, f(_INFINITE))), tirx.NE(x, f(0.0)))
-    return f.around(tirx.Select(inside, found, other))
+    inside = tirx.Select(tirx.LT(x, f(_INFINITE)), tirx.Select(tirx.EQ(x, f(0.0)), x, found), x)
+    return f.around(tirx.Select(tirx.GT(x, f(-1.0)), inside, tirx.Select(tirx.EQ(x, f(-1.0)), f(-_INFINITE), f(_NONE))))
 
 
 def _through_float64(x: Any, factor: float) -> Any:
@@ -100,14 +98,13 @@ def log10(x: Any) -> Any:
 def power(x: Any, y: Any) -> Any:
     """x**y of float32, with C99's special cases."""
     f = Lanes("float64")
-    x, y = f.let(x.astype("float64")), f.let(y.astype("float64"))
-    size = f.let(tirx.abs(x))
-    w = f.let(y * f.let(log("float64", size)))
-    grown = exponential(f, f.let(f.at_most(f.at_least(w, -120.0), 100.0)))
-    whole, even = (tirx.EQ(tirx.floor(v), v) for v in (y, y * f(0.5)))
-    odd = tirx.And(whole, tirx.Not(even))
-    one = tirx.Or(tirx.EQ(y, f(0.0)), tirx.Or(tirx.EQ(x, f(1.0)), tirx.And(tirx.EQ(x, f(-1.0)), tirx.EQ(tirx.abs(y), f(_INFINITE)))))
-    undefined = tirx.And(tirx.And(tirx.LT(x, f(0.0)), tirx.GT(x, f(-_INFINITE))), tirx.And(tirx.Not(whole), tirx.EQ(y, y)))
-    magnitude = f.let(tirx.Select(one, f(1.0), tirx.Select(undefined, f(_NONE), grown)))
-    negative = tirx.And(odd, tirx.NE(f.sign(x), f.integer(0)))
-    return f.around(tirx.Select(tirx.And(negative, tirx.Not(one)), f(-0.0) - magnitude, magnitude).astype("float32"))
+    x = f.let(x.astype("float64"))
+    y = f.let(f.at_most(f.at_least(f.let(y.astype("float64")), -1e30), 1e30))      # as infinity to every base but 1 and -1, where it gives 1
+    w = f.let(y * log("float64", tirx.abs(x)))
+    magnitude = f.let(exponential(f, f.let(f.at_most(f.at_least(w, -120.0), 100.0))))
+    whole = f.let(tirx.floor(y))
+    parity = f.let(whole - f(2.0) * tirx.floor(whole * f(0.5)))
+    of_whole = f.let(tirx.Select(tirx.NE(parity, f(0.0)), f.signed_as(magnitude, x), magnitude))
+    of_other = f.let(tirx.Select(tirx.LT(x, f(0.0)), tirx.Select(tirx.GT(x, f(-_INFINITE)), f(_NONE), magnitude), magnitude))
+    result = tirx.Select(tirx.EQ(whole, y), of_whole, of_other)
+    return f.around(tirx.Select(tirx.EQ(y, f(0.0)), f(1.0), tirx.Select(tirx.EQ(x, f(1.0)), f(1.0), result)).astype("float32"))

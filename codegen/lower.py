@@ -517,7 +517,7 @@ class _Lowering:
     def _tile(self, p: Placed, loops: Sequence[Loop], k: int) -> Statement:
         inside = {x.var for x in loops}
         guards = [(v, n) for v, n in self._guards(p) if set(axes_of(v)) & inside]
-        lanes = {x.var for x in loops if x.kind == VECTOR}
+        lanes = {x.var for x in loops if x.kind in (VECTOR, UNROLLED)} if any(x.kind == VECTOR for x in loops) else set()
         first = next((n for n, x in enumerate(loops) if x.reduction), None)
         start_here = first if first is not None and not any(x.reduction for x in p.nest.loops[:k]) and not self._initialised(p) else None
         body = self._versions(p, loops, guards, self._interior(p, lanes), lambda fast: self._update(p, fast), start_here)
@@ -536,16 +536,20 @@ class _Lowering:
             worst = _extreme(value, tile, True)
             conditions.append(FALSE if worst is None else simplify(worst < limit, self.ranges))
         decided = {t: c for t in tests if (c := _throughout(t, tile)) is not None}
-        conditions += [simplify(c, self.ranges) for c in decided.values()]
-        fast = self._written(p, loops, leaf(list(decided)), reduction_at, (), True)
-        held = _all(conditions)
+        lanes = {x.var for x in loops if x.kind == VECTOR}
+        needed = [t for t in decided if set(axes_of(t)) & lanes]
+        held = _all([*conditions, *(simplify(decided[t], self.ranges) for t in needed)])
+        everywhere = _all([simplify(c, self.ranges) for c in decided.values()])
+        if isinstance(held, Const) and not held.value:
+            return self._written(p, loops, leaf([]), reduction_at, guards, False)
+        fast = self._written(p, loops, leaf(needed), reduction_at, (), True)
+        if len(needed) < len(decided) and everywhere is not FALSE:
+            best = self._written(p, loops, leaf(list(decided)), reduction_at, (), True)
+            rest = _all([simplify(c, self.ranges) for t, c in decided.items() if t not in set(needed)])
+            fast = best if isinstance(rest, Const) and rest.value else If(rest, best, fast)
         if isinstance(held, Const):
-            if held.value:
-                return fast
-        slow = self._written(p, loops, leaf([]), reduction_at, guards, False)
-        if isinstance(held, Const):
-            return slow
-        return If(held, fast, slow)
+            return fast
+        return If(held, fast, self._written(p, loops, leaf([]), reduction_at, guards, False))
 
     def _written(self, p: Placed, loops: Sequence[Loop], leaf: Statement, reduction_at: int | None, guards: Sequence[tuple[Expr, Expr]], marked: bool) -> Statement:
         """One version of a tile: its loops around the leaf, with the initialisation of a reduction that begins inside it."""

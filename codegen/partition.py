@@ -1,6 +1,8 @@
 """Moving a test out of the loop that decides it: before, steady and after parts instead of a branch in every iteration."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fluorite.algo.expr import Axis, Expr, Op, as_expr, axes_of, binary
 from fluorite.algo.linear import is_index, linear, simplify
 
@@ -14,9 +16,29 @@ def partition(s: Statement) -> Statement:
 
 def _rule(s: Statement) -> Statement | None:
     match s:
-        case For(kind="serial", body=If(otherwise=Statement_)) if Statement_ is not None:
-            return _split(s, s.body)  # type: ignore[arg-type]
+        case For(kind="serial", body=If() as test) if test.otherwise is not None:
+            return _hoisted(s, test)
     return None
+
+
+def _hoisted(loop: For, test: If) -> Statement | None:
+    """The test outside the loop as far as the loop does not decide it, then the loop in parts."""
+    parts = _conjuncts(test.condition)
+    outside = [c for c in parts if loop.var not in set(axes_of(c))]
+    if not outside:
+        return _split(loop, test)
+    assert test.otherwise is not None
+    inside = [c for c in parts if loop.var in set(axes_of(c))]
+    then: Statement = replace(loop, body=If(_joined(inside), test.then, test.otherwise) if inside else test.then)
+    otherwise: Statement = replace(loop, body=test.otherwise)
+    return If(_joined(outside), _rule(then) or then, _rule(otherwise) or otherwise)
+
+
+def _joined(conditions: list[Expr]) -> Expr:
+    out = conditions[0]
+    for c in conditions[1:]:
+        out = out & c
+    return out
 
 
 def _split(loop: For, test: If) -> Statement | None:
@@ -40,15 +62,11 @@ def _split(loop: For, test: If) -> Statement | None:
         high = binary("min", high, x)
     low = simplify(binary("min", low, end), {}) if len(lows) > 1 else low
     high = simplify(binary("max", high, low), {})
-    steady: Statement = test.then
-    if rest:
-        condition = rest[0]
-        for c in rest[1:]:
-            condition = condition & c
-        steady = If(condition, test.then, test.otherwise)
+    steady: Statement = If(_joined(rest), test.then, test.otherwise) if rest else test.then
 
-    def part(first: Expr, last: Expr, body: Statement) -> For:
-        return For(loop.var, loop.name, first, simplify(binary("sub", last, first), {}), loop.kind, loop.lane, body)
+    def part(first: Expr, last: Expr, body: Statement) -> Statement:
+        made = replace(loop, low=first, extent=simplify(binary("sub", last, first), {}), body=body)
+        return _rule(made) or made
 
     parts: list[Statement] = []
     if len(lows) > 1:

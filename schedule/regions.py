@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary, walk
-from fluorite.algo.extent import Extent, at_most, floordiv, maximum, minimum, nonnegative
+from fluorite.algo.extent import Extent, at_most, exact_quotient, floordiv, maximum, minimum, nonnegative
 from fluorite.algo.linear import Ranges, is_index, linear, simplify, within
 
 
@@ -71,7 +71,10 @@ def _atom(e: Expr, box: Box) -> Raw | None:
             raw, k = image(a, box), linear(b).constant
             if raw is None:
                 return None
-            return Raw(binary("floordiv", raw.first, b), binary("floordiv", raw.last, b), floordiv(raw.bound + k - 2, k) + 1 if raw.bound != 1 else 1)
+            begins = linear(raw.first)
+            aligned = all(exact_quotient(c, k) is not None for c in (begins.constant, *(c for _, c in begins.terms)))
+            bound = 1 if raw.bound == 1 else floordiv(raw.bound - 1, k) + 1 if aligned else floordiv(raw.bound + k - 2, k) + 1
+            return Raw(binary("floordiv", raw.first, b), binary("floordiv", raw.last, b), bound)
         case Op(op="mod", args=(a, _)) if is_index(e):
             raw = image(a, box)
             return Raw(_at(e, raw.first), _at(e, raw.first), 1) if raw is not None and raw.bound == 1 else None

@@ -13,7 +13,20 @@ from typing import Any
 
 from fluorite.algo.errors import PlanError
 from fluorite.algo.graph import Graph
-from fluorite.schedule import AUTO, ExecutionPlan, OpenHole, ScheduleEntry, Tune, Variant, autos_of, fill, holes_of, plain, satisfies
+from fluorite.schedule import (
+    AUTO,
+    ExecutionPlan,
+    OpenHole,
+    ScheduleEntry,
+    Tune,
+    Variant,
+    autos_of,
+    entries_of,
+    fill,
+    holes_of,
+    plain,
+    satisfies,
+)
 from fluorite.schedule.notation.holes import Choose
 from fluorite.schedule.scheduled import Scheduled
 
@@ -55,16 +68,18 @@ class Space:
                 self.schedules[_place(when)] = scheduled
         self.base: dict[str, Chosen] = {place: open_stages(s) for place, s in self.schedules.items()}
         self.measured = tuple(p for p in places if self.base.get(p))
+        # directives of the generic code would reach into the specialised ones, if those had none of their own
+        self.start = self.base if "{}" in self.measured else {place: self.base[place] for place in self.measured}
 
     # ------------------------------------------------------------ candidates as plans
     def plan_of(self, candidate: Candidate) -> ExecutionPlan:
         """The plan without holes, and without what is said about tuning. Raises PlanError where the values together make none."""
         filled = fill(self.plan, candidate.choice, self.lookup).replace(tune=Tune(), provenance={})
-        return with_directives(filled, candidate.edits) if candidate.edits else filled
+        return with_directives(filled, candidate.edits, self.graph) if candidate.edits else filled
 
     def written_out(self, candidate: Candidate) -> Candidate:
         """The same candidate with what the scheduler decides said in directives."""
-        return candidate if candidate.edits or not self.base else Candidate(candidate.choice, self.base)
+        return candidate if candidate.edits or not self.base else Candidate(candidate.choice, self.start)
 
     def key(self, candidate: Candidate) -> str:
         """The same for candidates that make the same plan."""
@@ -143,7 +158,7 @@ class Space:
         return None
 
     def _step_schedule(self, rng: random.Random, start: Candidate) -> Candidate | None:
-        edits = dict(start.edits or self.base)
+        edits = dict(start.edits or self.start)
         place = rng.choice(self.measured)
         found = neighbours(edits[place], self._around[place])
         if not found:
@@ -183,31 +198,36 @@ def _moved(rng: random.Random, hole: OpenHole, value: Any) -> Any:
     return hole.candidates[other + (other >= at)]
 
 
-def with_directives(plan: ExecutionPlan, edits: Mapping[str, Chosen]) -> ExecutionPlan:
-    """The plan with these directives in place of `auto`; those of specialised code go into `variants`."""
+def with_directives(plan: ExecutionPlan, edits: Mapping[str, Chosen], graph: Graph) -> ExecutionPlan:
+    """The plan with these directives in place of `auto`; those of specialised code go into `variants`.
+
+    Stages that rewrites make need not exist in every specialisation, so where there are several their entries may match nothing.
+    """
+    known = {s.path for s in graph.stages}
     variants = list(plan.variants)
     for place, chosen in edits.items():
         when = json.loads(place)
         if not when:
-            plan = plan.replace(schedule=_merged(plan.schedule, chosen))
+            plan = plan.replace(schedule=_merged(plan, chosen, known if len(buckets_of(plan, graph)[0]) > 1 else None))
             continue
         at = next((n for n, v in enumerate(variants) if dict(v.when) == when), None)
         if at is None:
-            variants.append(Variant(when=when, schedule=_merged({}, chosen)))
+            variants.append(Variant(when=when, schedule=_merged(Variant(when=when), chosen, None)))
         else:
-            variants[at] = variants[at].replace(schedule=_merged(variants[at].schedule, chosen))
-    if plan.schedule == AUTO:
-        plan = plan.replace(schedule={})
+            variants[at] = variants[at].replace(schedule=_merged(variants[at], chosen, None))
     return plan.replace(variants=tuple(variants)) if variants else plan
 
 
-def _merged(schedule: Any, chosen: Chosen) -> Any:
+def _merged(owner: ExecutionPlan | Variant, chosen: Chosen, known: set[str] | None) -> Any:
+    """The schedule of a plan or a variant with more directives; entries of stages that are not `known` are optional."""
     new = {f"/{path}": ds for path, ds in chosen.items()}
-    if schedule == AUTO:
+    if isinstance(owner.schedule, Mapping) and known is None:
+        return {**{selector: ds for selector, ds in owner.schedule.items() if ds != AUTO}, **new}
+    if owner.schedule == AUTO and known is None:
         return new
-    if isinstance(schedule, Mapping):
-        return {**{selector: ds for selector, ds in schedule.items() if ds != AUTO}, **new}
-    return (*(e for e in schedule if e.do != AUTO), *(ScheduleEntry(select=(selector,), do=ds) for selector, ds in new.items()))
+    kept = [entry for entry in entries_of(owner.schedule, owner) if entry.do != AUTO]
+    optional = set() if known is None else {f"/{path}" for path in chosen if path not in known}
+    return (*kept, *(ScheduleEntry(select=(selector,), do=ds, optional=selector in optional) for selector, ds in new.items()))
 
 
 __all__ = ["Candidate", "Space", "open_stages", "with_directives"]

@@ -18,7 +18,7 @@ from fluorite.schedule import ExecutionPlan, Tune, plain
 from ..compiled import TVM, TVM_FFI, VERSION
 from ..driver import Plan, as_plan, buckets_of, lower_variants, prepared, schedule
 from ..lowered import structure_hash
-from ..sampling import Array, sample_parameters
+from ..sampling import Array, extents_text, sample_parameters
 from ..target import CodeTarget, resolve_target
 from .edits import Chosen
 from .flat import flattened
@@ -61,11 +61,9 @@ class TuneResult:
         if self.failures:
             lines.append("failed: " + ", ".join(f"{n} {reason}" for reason, n in self.failures.items()))
         filled = self.plan.provenance.get("filled", {})
-        if filled and self.improved:
-            lines.append(
-                "chosen: "
-                + ", ".join(f"{name} = {json.dumps(plain(entry['value']))}" for name, entry in filled.items() if "value" in entry)
-            )
+        chosen = [f"{name} = {json.dumps(plain(entry['value']))}" for name, entry in filled.items() if "value" in entry]
+        if chosen and self.improved:
+            lines.append("chosen: " + ", ".join(chosen))
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, object]:
@@ -195,21 +193,24 @@ def _target(target: CodeTarget) -> dict[str, Any]:
 
 
 def _without_holes(space: Space, candidate: Candidate) -> ExecutionPlan:
-    """The candidate's plan, and the default scheduler's share of it in directives, as far as the search was about that."""
+    """The candidate's plan, and what is left to the default scheduler said in directives, as far as the search was about that."""
     plan = space.plan_of(candidate)
-    if not space.searches_schedules or candidate.edits:
+    if not space.searches_schedules:
         return plan
     edits: dict[str, Chosen] = {}
     for when in buckets_of(plan, space.graph)[0]:
-        edits[json.dumps(when)] = open_stages(schedule(space.graph, plan, space.target, when))
-    spelled = with_directives(plan, edits)
+        place = json.dumps(when)
+        edits[place] = candidate.edits.get(place) or open_stages(schedule(space.graph, plan, space.target, when))
+    spelled = with_directives(space.plan_of(Candidate(candidate.choice)), edits, space.graph)
     try:
-        same = [v.text() for v in lower_variants(space.graph, spelled, space.target)] == [
-            v.text() for v in lower_variants(space.graph, plan, space.target)
-        ]
+        same = _code(space, spelled) == _code(space, plan)
     except PlanError:
         same = False
     return spelled if same else plan
+
+
+def _code(space: Space, plan: ExecutionPlan) -> list[str]:
+    return [v.text() for v in lower_variants(space.graph, plan, space.target)]
 
 
 def _provenance(plan: ExecutionPlan, space: Space, found: Found, header: Mapping[str, Any], journal: Path | None) -> ExecutionPlan:
@@ -224,7 +225,10 @@ def _provenance(plan: ExecutionPlan, space: Space, found: Found, header: Mapping
         for place, chosen in space.base.items():
             for path, ds in chosen.items():
                 changed = edited.get(place, chosen).get(path) != ds
-                filled.setdefault(f"/{path}" if place == "{}" else f"/{path} when {place}", {"by": "tuned" if changed else "default"})
+                filled.setdefault(
+                    f"/{path}" if place == "{}" else f"/{path} ({extents_text(json.loads(place))})",
+                    {"by": "tuned" if changed else "default"},
+                )
     facts: dict[str, Any] = {
         "tool": f"fluorite {VERSION}",
         "program": header["program"],

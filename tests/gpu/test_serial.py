@@ -56,5 +56,5 @@ ORDERS = [
 
 @pytest.mark.parametrize("schedule", ORDERS)
 def test_blocks_and_threads_wherever_they_stand(schedule: str) -> None:
-    plan = ExecutionPlan.from_yaml(f"schedule: {{scaled/add: {schedule}, exp: [compute_inline], mul: [compute_inline]}}")
+    plan = ExecutionPlan.from_yaml(f"schedule: {{scaled/add: {schedule}, exp: [compute_inline], multiply: [compute_inline]}}")
     serially(scaled, plan, [(numbers(n, m), numbers(m)) for n, m in [(9, 77), (1, 1), (8, 16), (17, 7)]])

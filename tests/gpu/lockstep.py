@@ -1,0 +1,249 @@
+"""A device function executed in lock step, one NumPy lane a thread: what it finds no CPU run can.
+
+It executes what the code generator gets, barriers included. An epoch is the time between two barriers. Found, with buffer, element and thread:
+two threads that touch one element of shared memory within an epoch, at least one of them writing; a barrier that not all threads reach; an
+index out of bounds; memory that is read before anything was written there. Not found: what code generation does, and races between blocks.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+SEVERAL, NOBODY = -2, -1
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Min": np.minimum, "Max": np.maximum, "LT": np.less, "LE": np.less_equal,
+    "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal, "And": np.logical_and, "Or": np.logical_or,
+    "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Mod": np.fmod,
+}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "exp": np.exp, "sqrt": np.sqrt, "log": np.log, "tanh": np.tanh, "fabs": np.abs, "floor": np.floor, "expf": np.exp, "sqrtf": np.sqrt,
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "shift_left": np.left_shift, "shift_right": np.right_shift,
+}  # fmt: skip
+
+
+@dataclass
+class Memory:
+    """`last` writer and reader of every element, and the epochs of these."""
+
+    name: str
+    kind: str
+    data: Array
+    written: Array
+    writer: Array = field(default_factory=lambda: np.empty(0))
+    write_epoch: Array = field(default_factory=lambda: np.empty(0))
+    reader: Array = field(default_factory=lambda: np.empty(0))
+    read_epoch: Array = field(default_factory=lambda: np.empty(0))
+
+
+def shared(name: str, size: int, dtype: str) -> Memory:
+    whole = [np.full(size, NOBODY) for _ in range(4)]
+    return Memory(name, "shared", np.zeros(size, dtype), np.zeros(size, bool), *whole)
+
+
+class Block:
+    """One block of a launch."""
+
+    def __init__(self, values: Mapping[Any, Any], blocks: Mapping[str, int], threads: Mapping[str, int]) -> None:
+        self.values: dict[Any, Any] = dict(values)
+        self.count = int(np.prod(list(threads.values()), dtype=int))
+        self.threads = np.arange(self.count)
+        self.tags: dict[str, Any] = {}
+        rest = self.threads
+        for lane in "xyz":
+            n = threads.get(f"threadIdx.{lane}", 1)
+            self.tags[f"threadIdx.{lane}"], rest = (rest % n)[:, None], rest // n
+        self.tags |= {tag: np.array([[n]]) for tag, n in blocks.items()}
+        self.memory: dict[Any, Memory] = {}
+        self.epoch = 0
+        self.faults: list[str] = []
+
+    def fault(self, what: str) -> None:
+        if len(self.faults) < 10:
+            self.faults.append(what)
+
+    # ------------------------------------------------------------ statements
+    def run(self, s: Any, active: Array) -> None:
+        match type(s).__name__:
+            case "SeqStmt":
+                for each in s.seq:
+                    self.run(each, active)
+            case "AttrStmt":
+                if s.attr_key == "thread_extent":
+                    self.values[s.node.var] = self.tags[s.node.thread_tag]
+                self.run(s.body, active)
+            case "Bind":
+                self.values[s.var] = self.value(s.value, active)
+            case "AllocBuffer":
+                self.allocate(s.buffer)
+            case "DeclBuffer":
+                found = self.values[s.data if s.data is not None else s.buffer.data]
+                self.memory[s.buffer] = found if isinstance(found, Memory) else Memory(s.buffer.name, "global", found, np.ones(found.size, bool))
+            case "For":
+                low, extent = (np.broadcast_to(self.value(e, active), (self.count, 1)) for e in (s.min, s.extent))
+                for i in range(int(extent[active].max(initial=0))):
+                    self.values[s.loop_var] = low + i
+                    self.run(s.body, active & (i < extent[:, 0]))
+            case "IfThenElse":
+                holds = np.broadcast_to(self.value(s.condition, active), (self.count, 1))[:, 0].astype(bool)
+                for case, mask in ((s.then_case, active & holds), (s.else_case, active & ~holds)):
+                    if case is not None and mask.any():
+                        self.run(case, mask)
+            case "BufferStore":
+                self.store(s.buffer, self.value(s.indices[0], active), self.value(s.value, active), active)
+            case "Evaluate":
+                self.evaluate(s.value, active)
+            case other:
+                raise NotImplementedError(other)
+
+    def evaluate(self, e: Any, active: Array) -> None:
+        if type(e).__name__ != "Call":
+            return
+        if "tvm_storage_sync" not in e.op.name:
+            self.value(e, active)
+            return
+        if not active.all():
+            self.fault(f"barrier that thread {int(np.argmin(active))} and {int((~active).sum()) - 1} others do not reach")
+        self.epoch += 1
+
+    def allocate(self, b: Any) -> None:
+        size = int(np.prod([int(n) for n in b.shape], dtype=int))
+        if b.scope().startswith("shared"):
+            self.memory[b] = shared(b.name, size, str(b.dtype))
+        else:
+            self.memory[b] = Memory(b.name, "local", np.zeros((self.count, size), str(b.dtype)), np.zeros((self.count, size), bool))
+        self.values[b.data] = self.memory[b]
+
+    # ------------------------------------------------------------ values, as (threads or 1) x lanes
+    def value(self, e: Any, active: Array) -> Any:
+        name = type(e).__name__
+        if name in BINARY:
+            return BINARY[name](self.value(e.a, active), self.value(e.b, active))
+        match name:
+            case "IntImm" | "FloatImm":
+                return np.dtype(str(e.ty.dtype)).type(e.value)
+            case "Var":
+                return self.values[e]
+            case "Div":
+                return self.divide(self.value(e.a, active), self.value(e.b, active))
+            case "Not":
+                return np.logical_not(self.value(e.a, active))
+            case "Cast":
+                return np.asarray(self.value(e.value, active)).astype(str(e.ty.dtype).split("x")[0])
+            case "Select":
+                return np.where(self.value(e.condition, active), self.value(e.true_value, active), self.value(e.false_value, active))
+            case "Ramp":
+                return np.asarray(self.value(e.base, active)) + np.asarray(self.value(e.stride, active)) * np.arange(int(e.lanes))[None]
+            case "Broadcast":
+                return self.value(e.value, active)
+            case "TensorLoad" | "BufferLoad":
+                return self.load(e.buffer if hasattr(e, "buffer") else e.source, self.value(e.indices[0], active), active)
+            case "Call":
+                return self.call(e, active)
+        raise NotImplementedError(name)
+
+    @staticmethod
+    def divide(a: Any, b: Any) -> Any:
+        kind = np.result_type(a, b)
+        return np.divide(a, b) if kind.kind == "f" else np.trunc(np.divide(a, b)).astype(kind)
+
+    def call(self, e: Any, active: Array) -> Any:
+        op, args = e.op.name.split(".")[-1], list(e.args)
+        if op in ("call_pure_extern", "call_extern"):
+            op, args = str(args[0].value), args[1:]
+        if op == "if_then_else":
+            holds = np.broadcast_to(self.value(args[0], active), (self.count, 1)).astype(bool)
+            taken, other = active & holds[:, 0], active & ~holds[:, 0]
+            a = self.value(args[1], taken) if taken.any() else 0
+            b = self.value(args[2], other) if other.any() else 0
+            return np.where(holds, a, b).astype(str(e.ty.dtype).split("x")[0])
+        return FUNCTIONS[op](*(self.value(a, active) for a in args))
+
+    # ------------------------------------------------------------ memory
+    def element(self, b: Any, index: Any, active: Array, doing: str) -> tuple[Memory, Array, Array]:
+        """The memory, the index clipped to it, and which threads and lanes really access it."""
+        m = self.memory[b]
+        index = np.broadcast_to(index, (self.count, np.shape(index)[-1] if np.ndim(index) else 1))
+        size = m.data.shape[-1]
+        here = np.broadcast_to(active[:, None], index.shape)
+        outside = here & ((index < 0) | (index >= size))
+        if outside.any():
+            t, lane = np.argwhere(outside)[0]
+            self.fault(f"{doing} {m.name}[{int(index[t, lane])}] of {size} by thread {int(t)}")
+        return m, np.clip(index, 0, size - 1), here & ~outside
+
+    def load(self, b: Any, index: Any, active: Array) -> Any:
+        m, at, here = self.element(b, index, active, "read of")
+        if m.kind == "local":
+            rows = self.threads[:, None]
+            if (here & ~m.written[rows, at]).any():
+                self.fault(f"{m.name} is read before it is written")
+            return m.data[rows, at]
+        if m.kind == "shared":
+            element, thread = at[here], np.broadcast_to(self.threads[:, None], at.shape)[here]
+            if not m.written[element].all():
+                self.fault(f"{m.name} is read before it is written")
+            raced = (m.write_epoch[element] == self.epoch) & (m.writer[element] != thread)
+            if raced.any():
+                k = int(np.argmax(raced))
+                self.fault(f"{m.name}[{element[k]}] is read by thread {thread[k]} and written by {m.writer[element[k]]} without a barrier between")
+            others = (m.read_epoch[element] == self.epoch) & (m.reader[element] != thread)
+            m.reader[element], m.read_epoch[element] = thread, self.epoch
+            m.reader[element[others | (m.reader[element] != thread)]] = SEVERAL
+        return m.data[at]
+
+    def store(self, b: Any, index: Any, value: Any, active: Array) -> None:
+        m, at, here = self.element(b, index, active, "write to")
+        value = np.broadcast_to(value, at.shape)[here]
+        element, thread = at[here], np.broadcast_to(self.threads[:, None], at.shape)[here]
+        if m.kind == "local":
+            m.data[thread, element], m.written[thread, element] = value, True
+            return
+        if m.kind == "shared":
+            for who, epochs, verb in ((m.writer, m.write_epoch, "written"), (m.reader, m.read_epoch, "read")):
+                raced = (epochs[element] == self.epoch) & (who[element] != thread)
+                if raced.any():
+                    k = int(np.argmax(raced))
+                    self.fault(f"{m.name}[{element[k]}] is written by thread {thread[k]} and {verb} by {who[element[k]]} without a barrier between")
+            m.writer[element], m.write_epoch[element] = thread, self.epoch
+        if len(np.unique(element)) != len(element):
+            self.fault(f"{m.name}: several threads write one element")
+        m.data[element] = value
+        m.written[element] = True
+
+
+def launch(function: Any, values: Mapping[str, Any]) -> list[str]:
+    """Every block of a launch, one after the other; arrays (flat, by the parameters' names) are written in place. The faults that were found."""
+    bound = {p: values[p.name.removesuffix("_ptr")] for p in function.params}
+    extents: dict[str, Any] = {}
+    probe = Block(bound, {}, {})
+
+    def measure(s: Any) -> None:
+        if type(s).__name__ == "SeqStmt":
+            for each in s.seq:
+                measure(each)
+        elif type(s).__name__ == "AttrStmt":
+            if s.attr_key == "thread_extent":
+                extents[s.node.thread_tag] = int(np.asarray(probe.value(s.value, np.ones(1, bool))).flat[0])
+            measure(s.body)
+        elif type(s).__name__ == "Bind":
+            probe.values[s.var] = probe.value(s.value, np.ones(1, bool))
+
+    measure(function.body)
+    grid = {tag: n for tag, n in extents.items() if tag.startswith("block")}
+    threads = {tag: n for tag, n in extents.items() if tag.startswith("thread")}
+    faults: list[str] = []
+    for position in itertools.product(*(range(n) for n in grid.values())):
+        block = Block(bound, dict(zip(grid, position, strict=True)), threads)
+        with np.errstate(all="ignore"):
+            block.run(function.body, np.ones(block.count, bool))
+        faults += block.faults
+    return faults
+
+
+__all__ = ["Block", "launch"]
