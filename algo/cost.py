@@ -14,8 +14,8 @@ from .linear import bounds, is_index
 
 FUNCTION_FLOPS = 10
 """A transcendental counts as this many operations, about what a polynomial of full accuracy takes."""
-_ONE = frozenset({"add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt",
-                  "shl", "shr", "and", "or", "xor", "not"})
+_ONE = frozenset({"add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "neg", "abs", "sign", "floor", "ceil", "round", "trunc",
+                  "sqrt", "shl", "shr", "and", "or", "xor", "not"})
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.points + other.points, self.iterations + other.iterations, self.flops + other.flops,
-                    self.integer_ops + other.integer_ops, self.loads + other.loads, self.bytes_read + other.bytes_read, self.bytes_written + other.bytes_written,
-                    maximum(self.reduction_length, other.reduction_length))
+                    self.integer_ops + other.integer_ops, self.loads + other.loads, self.bytes_read + other.bytes_read,
+                    self.bytes_written + other.bytes_written, maximum(self.reduction_length, other.reduction_length))
 
 
 def product(extents: Iterable[Extent]) -> Extent:

@@ -29,7 +29,7 @@ def canonical(dtype: Any) -> str:
     if name is None:
         try:
             name = np.dtype(dtype).name
-        except TypeError:
+        except (TypeError, ValueError):
             name = str(dtype)
     if name not in DTYPES:
         raise AlgorithmError([Problem("A101", "algorithm", asked=f"dtype {name}", why="is not a type of the language", try_=DTYPES)])

@@ -141,9 +141,10 @@ def _narrowed(dtype: str, low: Extent | None, high: Extent | None) -> tuple[Exte
     """Bounds after a cast, which wraps what does not fit; positions are taken to fit 32 bits."""
     bits, unsigned = int(dtype.strip("uint")), dtype.startswith("u")
     least, most = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    if low is not None and high is not None and (at_most(least, low) or (bits >= 32 and not unsigned)) and (at_most(high, most) or bits >= 32):
+    wide = bits >= 32
+    if low is not None and high is not None and (at_most(least, low) or (wide and not unsigned)) and (wide or at_most(high, most)):
         return low, high
-    return (least, most) if bits < 32 else (0 if unsigned else None, None)
+    return (0 if unsigned else None, None) if wide else (least, most)
 
 
 def within(e: Expr, size: Extent, ranges: Ranges) -> bool:
@@ -161,8 +162,8 @@ def simplify(e: Expr, ranges: Ranges) -> Expr:
                 return _quotient(a, linear(b).constant, ranges)
             case Op(op="mod", args=(a, b)) if is_index(n) and isinstance(b, Const | Size):
                 return _remainder(a, linear(b).constant, ranges)
-            case Op(op="edge" | "reflect" | "wrap", args=(a, n_)):
-                return a if within(a, linear(n_).constant, ranges) else None
+            case Op(op="edge" | "reflect" | "wrap" as op, args=(a, n_)):
+                return _boundary(op, a, linear(n_).constant, ranges)
             case Op(op="min" | "max" as op, args=(a, b)) if is_index(n):
                 low, high = bounds(binary("sub", a, b), ranges)
                 if high is not None and nonnegative(high * -1):
@@ -192,6 +193,18 @@ def simplify(e: Expr, ranges: Ranges) -> Expr:
         return None
 
     return rewrite(e, rule)
+
+
+def _boundary(op: str, a: Expr, size: Extent, ranges: Ranges) -> Expr | None:
+    """The index itself where it is inside, an end where it is beyond that."""
+    low, high = bounds(a, ranges)
+    if low is not None and high is not None and nonnegative(low) and at_most(high, size - 1):
+        return a
+    if op == "edge" and high is not None and nonnegative(high * -1):
+        return as_expr(0)
+    if op == "edge" and low is not None and at_most(size - 1, low):
+        return as_expr(size - 1)
+    return None
 
 
 def _split(a: Expr, by: Extent) -> tuple[Linear, Linear]:

@@ -21,6 +21,7 @@ from .options import (
     SeedOption,
     SetOption,
     WeightsOption,
+    one,
 )  # fmt: skip
 from .plan_app import plan_app
 from .terminal import Terminal
@@ -59,7 +60,7 @@ def check(
     """Is the plan legal (all problems at once), and does what is compiled compute what the algorithm says?"""
     from .verbs.check import check as run
 
-    return run(terminal, model, plan, extents, set_, method, quick, seed, bisect, against)
+    return run(terminal, model, one(plan), extents, set_, method, quick, seed, bisect, against)
 
 
 @command(app, "show")
@@ -70,7 +71,7 @@ def show(
     extents: ExtentsOption = None,
     method: MethodOption = None,
     at: Annotated[
-        str, typer.Option("--at", metavar="LEVEL", help="graph, plan, loops, lowered, source (LLVM IR or GPU code) or asm.")
+        str, typer.Option("--at", metavar="LEVEL", help="graph, plan, loops, lowered, source (LLVM IR or GPU code), asm or ptx.")
     ] = "loops",
     select: Annotated[
         str | None,
@@ -87,7 +88,7 @@ def show(
     from .verbs.show import show as run
 
     later = {"--after": after, "--verify-each": verify_each, "--role": role, "--rank": rank}
-    return run(terminal, model, plan, extents, method, at, select, output, force, later)
+    return run(terminal, model, one(plan), extents, method, at, select, output, force, later)
 
 
 @command(app, "explain")
@@ -103,7 +104,7 @@ def explain(
     """Why it is as fast as it is: per kernel the stages, operations, bytes, copies and the predicted bound. Or what an error code means."""
     from .verbs.explain import explain as run
 
-    return run(terminal, model, plan, extents)
+    return run(terminal, model, one(plan), extents)
 
 
 @command(app, "tune", "Nothing was written.")
@@ -136,7 +137,7 @@ def tune(
     from .verbs.tune import tune as run
 
     later = {"--build-only": build_only, "--measure": measure}
-    return run(terminal, model, plan, extents, output, trials, minutes, resume, inputs, seed, force, later)
+    return run(terminal, model, one(plan), extents, output, trials, minutes, resume, inputs, seed, force, later)
 
 
 @command(app, "build", "Nothing was built.")
@@ -165,7 +166,7 @@ def build(
     """Write the model as a Python package to import. Prints its path."""
     from .verbs.build import build as run
 
-    return run(terminal, model, plan, extents, output, name, weights, seed, strict, force, not no_cache, wheel)
+    return run(terminal, model, one(plan), extents, output, name, weights, seed, strict, force, not no_cache, wheel)
 
 
 @command(app, "run", "Nothing was run.")
@@ -190,7 +191,7 @@ def run(
     from .verbs.run import run as call
 
     later = {"--trace": trace, "--distributed": distributed}
-    return call(terminal, model, plan, extents, set_, method, output, weights, seed, force, not no_cache, later)
+    return call(terminal, model, one(plan), extents, set_, method, output, weights, seed, force, not no_cache, later)
 
 
 @command(app, "bench", "Nothing was measured.")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from fluorite.algo.errors import Problem, RunError
+from fluorite.algo.errors import FluoriteError, Problem, RunError
 
 from .refusals import usage
 
@@ -53,7 +52,9 @@ def read(text: str, declared: Declared) -> Any:
             case ".png":
                 return _of_picture(data, declared)
         return json.loads(data)
-    except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile, RecursionError, SyntaxError) as error:
+    except FluoriteError:
+        raise
+    except Exception as error:  # decoders of foreign files raise what they like
         raise _unreadable(declared.name, path, str(error.args[0] if error.args else type(error).__name__)) from None
 
 

@@ -76,10 +76,23 @@ ALGORITHM: dict[str, str] = {
     "A312": "A view of a boundary view. Boundaries come last, just before the reads.",
     "A900": "Part of the language that this version does not build yet.",
 }
-TARGET: dict[str, str] = {
+PLAN: dict[str, str] = {
     "P017": "The plan has open holes, and --strict refuses to build with their defaults. `fluorite tune` fills them.",
     "P111": "extents: speaks of an extent that the program does not have. Extents are the names in the declarations of the inputs.",
     "P240": "target: cpu: names a processor that the code generator does not know. It would silently compile for the oldest one.",
+    "P120": "The plan leaves nothing open that tuning could decide: every value is a pin. Leave a stage out, write auto, or a hole.",
+    "P121": "Tuning measures real calls, and their extents are not known. tune: at: in the plan or --extents gives them.",
+    "P122": (
+        "The journal cannot be read or written, or belongs to another search: another plan, program, target, seed or compiler. "
+        "Without --resume the search starts anew, and the journal that is there is kept as NAME.old."
+    ),
+    "P123": "tune: objective: names a method that the program does not have.",
+    "P124": (
+        "The first alternatives of the holes break a condition under tune: where:. They are what an untuned build takes, so they "
+        "must be allowed."
+    ),
+    "P205": "A stage cannot be computed inside a loop of another one that needs all of it at once.",
+    "P215": "The loops inside a vectorised loop have extents that are only known when the kernel runs. Reorder, so that it is innermost.",
 }
 BUILD: dict[str, str] = {
     "B001": "The folder's name is the name to import, and this one is no Python name.",
@@ -91,6 +104,12 @@ BUILD: dict[str, str] = {
     "B010": "The build cache cannot be written. FLUORITE_CACHE names another folder.",
     "B011": "No C compiler was found. It is needed to link the kernels (cc, gcc or clang), not to run what was built.",
     "B020": "Kernels for this target are compiled, but this version runs models on the CPU.",
+    "B030": (
+        "Code was asked for that only another target has; or the untuned plan, which tuning measures everything against, cannot "
+        "be measured."
+    ),
+    "B031": "nvcc was not found. It is needed to build for a CUDA GPU, not to see the CUDA C.",
+    "B032": "nvcc refused the code, or did not finish.",
 }
 RUN: dict[str, str] = {
     "R001": "The folder is no built model: its manifest is missing or cannot be read.",
@@ -145,4 +164,4 @@ def all_codes() -> dict[str, str]:
     """Every code with its paragraph."""
     from fluorite.schedule import CODES
 
-    return {**ALGORITHM, **TARGET, **CODES, **BUILD, **RUN, **INTERNAL}
+    return {**ALGORITHM, **PLAN, **CODES, **BUILD, **RUN, **INTERNAL}

@@ -96,8 +96,16 @@ def carry_out(terminal: Terminal, run: Callable[[], Outcome], failed: str = "") 
         return DONE
     except KeyboardInterrupt:
         return interrupted(terminal)
+    except MemoryError as error:
+        return _refused(terminal, _no_memory(error), failed)
     except Exception as error:
         return _bug(terminal, error)
+
+
+def _no_memory(error: MemoryError) -> Any:
+    from fluorite.algo.errors import Problem, RunError
+
+    return RunError(Problem("R109", "run", asked="there is not enough memory", why=str(error)))
 
 
 def _refused(terminal: Terminal, error: Any, failed: str) -> int:

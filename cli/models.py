@@ -54,6 +54,8 @@ def find_model(text: str, folder: Path | None = None, near: Path | None = None) 
     if file.suffix == ".py" or file.is_file():
         if not file.is_file():
             raise usage(f"MODEL {text}", f"there is no file {file}", *_similar(file))
+        if file.suffix != ".py":
+            raise usage(f"MODEL {text}", "it is no Python file", "file.py:Name", "the folder of a built model")
         return _member(run_file(file, str(file)), name, str(file), file, file.parent)
     if name is None or not all(part.isidentifier() for part in path.split(".")):
         raise usage(

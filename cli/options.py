@@ -11,7 +11,7 @@ ModelArgument = Annotated[
     str | None, typer.Argument(metavar="MODEL", help="The model; may be left out if the plan says program:.", show_default=False)
 ]
 PlanOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--plan", "-p", metavar="PLAN", help="How it is computed; without one the default scheduler decides everything.", show_default=False
     ),
@@ -35,3 +35,12 @@ WeightsOption = Annotated[
     Path | None, typer.Option("--weights", metavar="FILE", help="Parameters, a safetensors file.", show_default=False)
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="For initial parameters and random inputs.")]
+
+
+def one(plans: list[str] | None) -> str | None:
+    """The plan of a verb that takes one. Raises UsageError."""
+    if plans and len(plans) > 1:
+        from .refusals import usage
+
+        raise usage(f"{len(plans)} plans", "only bench and plan diff compare plans", "merge them with  extends: [a.yaml, b.yaml]")
+    return plans[0] if plans else None

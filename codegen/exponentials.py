@@ -6,10 +6,9 @@ remaining factor, relative to the whole function, rounded to the type from the f
 """
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .lanes import Lanes
-from .tvm_adapter import tirx
+from .lanes import Lanes, Value
 
 LOG2E, LN2 = 1.4426950408889634, 0.6931471805599453
 
@@ -67,113 +66,101 @@ _ERFC = {
 }
 
 
-def _reduced(f: Lanes, x: Any) -> tuple[Any, Any]:
+def _reduced(f: Lanes, x: Value) -> tuple[Value, Value]:
     """n + magic and r of x = n ln 2 + r."""
     high, low = _LN2_PARTS[f.dtype]
-    fixed = f.fixed(x * f(LOG2E))
-    n = f.whole(fixed)
-    return fixed, f.let((x - n * f(high)) - n * f(low))
+    fixed = x * LOG2E + f.magic
+    n = fixed - f.magic
+    return fixed, (x - n * high) - n * low
 
 
-def _less_one(f: Lanes, r: Any) -> Any:
+def _less_one(f: Lanes, r: Value) -> Value:
     """exp(r) - 1 for |r| <= ln(2) / 2."""
     return r + (r * r) * f.polynomial(r, _EXP[f.dtype])
 
 
-def scaled(f: Lanes, fixed: Any, r: Any) -> Any:
+def _scaled(f: Lanes, fixed: Value, r: Value) -> Value:
     """exp(r) 2**n, with underflow and overflow."""
     first, second = f.scales(fixed)
-    return ((f(1.0) + _less_one(f, r)) * first) * second
+    return ((_less_one(f, r) + 1) * first) * second
 
 
-def exponential(f: Lanes, x: Any) -> Any:
+def exponential(f: Lanes, x: Value) -> Value:
     """exp(x) for x within the type's limits, or NaN."""
-    return scaled(f, *_reduced(f, x))
+    return _scaled(f, *_reduced(f, x))
 
 
-def _normal_exponential(f: Lanes, x: Any) -> Any:
+def _normal_exponential(f: Lanes, x: Value) -> Value:
     """exp(x) where that is a normal number."""
     fixed, r = _reduced(f, x)
-    return (f(1.0) + _less_one(f, r)) * f.power(f.exponent(fixed))
+    return (_less_one(f, r) + 1) * f.power(f.exponent(fixed))
 
 
-def _half_exponential(f: Lanes, x: Any) -> Any:
+def _half_exponential(f: Lanes, x: Value) -> Value:
     """exp(x) / 2 for x >= 0, finite wherever sinh and cosh are."""
-    fixed, r = _reduced(f, f.let(f.at_most(x, _LIMITS[f.dtype].half)))
-    return f.let(scaled(f, f.let(fixed - f(1.0)), r))
+    fixed, r = _reduced(f, f.at_most(x, _LIMITS[f.dtype].half))
+    return _scaled(f, fixed - 1, r)
 
 
-def exp(dtype: str, x: Any) -> Any:
+def exp(f: Lanes, x: Value) -> Value:
     """e**x."""
-    f, limits = Lanes(dtype), _LIMITS[dtype]
-    return f.around(exponential(f, f.let(f.at_most(f.at_least(f.let(x), limits.low), limits.high))))
+    limits = _LIMITS[f.dtype]
+    return exponential(f, f.at_most(f.at_least(x, limits.low), limits.high))
 
 
-def exp2(dtype: str, x: Any) -> Any:
+def exp2(f: Lanes, x: Value) -> Value:
     """2**x; exact at whole numbers."""
-    f = Lanes(dtype)
-    low, high = _EXP2_LIMITS[dtype]
-    x = f.let(f.at_most(f.at_least(f.let(x), low), high))
-    fixed = f.fixed(x)
-    return f.around(scaled(f, fixed, f.let((x - f.whole(fixed)) * f(LN2))))
+    low, high = _EXP2_LIMITS[f.dtype]
+    x = f.at_most(f.at_least(x, low), high)
+    fixed = x + f.magic
+    return _scaled(f, fixed, (x - (fixed - f.magic)) * LN2)
 
 
-def expm1(dtype: str, x: Any) -> Any:
+def expm1(f: Lanes, x: Value) -> Value:
     """e**x - 1 as ((e**r - 1) a + (a - 1 / b)) b, where a b = 2**n."""
-    f, limits = Lanes(dtype), _LIMITS[dtype]
-    given = f.let(x)
-    x = f.let(f.at_most(f.at_least(given, limits.minus_one), limits.high))
-    fixed, r = _reduced(f, x)
-    first, second = f.scales(fixed)
-    a, b = f.let(first), f.let(second)
-    inverse = f.float(f.natural(2 * f.format.bias << f.format.mantissa) - f.unsigned(b))
-    return f.around(tirx.Select(tirx.EQ(given, f(0.0)), given, (_less_one(f, r) * a + (a - inverse)) * b))
+    limits = _LIMITS[f.dtype]
+    fixed, r = _reduced(f, f.at_most(f.at_least(x, limits.minus_one), limits.high))
+    a, b = f.scales(fixed)
+    inverse = ((2 * f.format.bias << f.format.mantissa) - b.bits).float
+    return x.equals(0).where(x, (_less_one(f, r) * a + (a - inverse)) * b)
 
 
-def sigmoid(dtype: str, x: Any) -> Any:
-    """1 / (1 + e**-x), by the exponential of -|x|, which keeps its accuracy down to 0."""
-    f = Lanes(dtype)
-    x = f.let(x)
-    small = f.let(exponential(f, f.let(f.at_least(f(-0.0) - tirx.abs(x), _LIMITS[dtype].low))))
-    return f.around(tirx.Div(tirx.Select(tirx.GE(x, f(0.0)), f(1.0), small), f(1.0) + small))
+def sigmoid(f: Lanes, x: Value) -> Value:
+    """1 / (1 + e**-x), by the exponential of -|x|, which keeps its accuracy down to 0. What rounding the sum lost is taken off the quotient."""
+    small = exponential(f, f.at_least(-0.0 - f.abs(x), _LIMITS[f.dtype].low))
+    total = small + 1
+    quotient = (x >= 0).where(1.0, small) / total
+    return quotient - quotient * (small - (total - 1))
 
 
-def tanh(dtype: str, x: Any) -> Any:
+def tanh(f: Lanes, x: Value) -> Value:
     """A polynomial below 0.625, else 1 - 2 / (e**2x + 1)."""
-    f = Lanes(dtype)
-    x = f.let(x)
-    size = f.let(tirx.abs(x))
-    square = f.let(size * size)
-    near = size + (size * square) * f.polynomial(square, _TANH[dtype])
-    grown = _normal_exponential(f, f.let(f.at_most(size, _LIMITS[dtype].tanh) * f(2.0)))
-    return f.around(f.signed_as(tirx.Select(tirx.LT(size, f(0.625)), near, f(1.0) - tirx.Div(f(2.0), grown + f(1.0))), x))
+    size = f.abs(x)
+    square = size * size
+    near = size + (size * square) * f.polynomial(square, _TANH[f.dtype])
+    grown = _normal_exponential(f, f.at_most(size, _LIMITS[f.dtype].tanh) * 2)
+    return f.signed_as((size < 0.625).where(near, 1 - 2 / (grown + 1)), x)
 
 
-def sinh(dtype: str, x: Any) -> Any:
+def sinh(f: Lanes, x: Value) -> Value:
     """A polynomial below 1, else (e**x - e**-x) / 2."""
-    f = Lanes(dtype)
-    x = f.let(x)
-    size = f.let(tirx.abs(x))
-    square = f.let(size * size)
-    near = size + (size * square) * f.polynomial(square, _SINH[dtype])
+    size = f.abs(x)
+    square = size * size
+    near = size + (size * square) * f.polynomial(square, _SINH[f.dtype])
     half = _half_exponential(f, size)
-    return f.around(f.signed_as(tirx.Select(tirx.LT(size, f(1.0)), near, half - tirx.Div(f(0.25), half)), x))
+    return f.signed_as((size < 1).where(near, half - 0.25 / half), x)
 
 
-def cosh(dtype: str, x: Any) -> Any:
+def cosh(f: Lanes, x: Value) -> Value:
     """(e**x + e**-x) / 2."""
-    f = Lanes(dtype)
-    half = _half_exponential(f, f.let(tirx.abs(x)))
-    return f.around(half + tirx.Div(f(0.25), half))
+    half = _half_exponential(f, f.abs(x))
+    return half + 0.25 / half
 
 
-def erf(dtype: str, x: Any) -> Any:
+def erf(f: Lanes, x: Value) -> Value:
     """A polynomial below 1, else 1 - exp(a polynomial)."""
-    f = Lanes(dtype)
-    x = f.let(x)
-    size = f.let(tirx.abs(x))
-    square = f.let(size * size)
-    near = size + size * f.polynomial(square, _ERF[dtype])
-    bounded = f.let(f.at_most(size, _LIMITS[dtype].erf))
-    rest = _normal_exponential(f, f.let(f.polynomial(bounded, tuple(-c for c in _ERFC[dtype]))))
-    return f.around(f.signed_as(tirx.Select(tirx.LT(size, f(1.0)), near, f(1.0) - rest), x))
+    size = f.abs(x)
+    near = size + size * f.polynomial(size * size, _ERF[f.dtype])
+    bounded = f.at_most(size, _LIMITS[f.dtype].erf)
+    rest = _normal_exponential(f, f.polynomial(bounded, tuple(-c for c in _ERFC[f.dtype])))
+    return f.signed_as((size < 1).where(near, 1 - rest), x)

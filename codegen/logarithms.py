@@ -6,11 +6,8 @@ first to the last. log2, log10 and pow of float32 go through float64, which roun
 """
 from __future__ import annotations
 
-from typing import Any
-
 from .exponentials import exponential
-from .lanes import Lanes
-from .tvm_adapter import tirx
+from .lanes import Lanes, Value
 
 # (log(1 + f) - f + f**2 / 2) / f**3: 2**-27.3
 _CUBIC = (0.3333333134651184, -0.250008225440979, 0.20001259446144104, -0.16623346507549286, 0.14201074838638306, -0.13159531354904175,
@@ -24,87 +21,75 @@ LOG2E, LOG10E = 1.4426950408889634, 0.4342944819032518
 _NONE, _INFINITE = float("nan"), float("inf")
 
 
-def _split(f: Lanes, x: Any) -> tuple[Any, Any]:
+def _split(f: Lanes, x: Value) -> tuple[Value, Value]:
     """e as an integer and m of a positive normal number."""
-    root = f.natural(_ROOT_HALF[f.dtype])
-    above = f.let(f.unsigned(x) - root)
-    e = f.let(tirx.shift_right(f.signed(above), f.integer(f.format.mantissa)))
-    m = f.float(tirx.bitwise_and(above, f.natural((1 << f.format.mantissa) - 1)) + root)
-    return e, f.let(m)
+    root, m = _ROOT_HALF[f.dtype], f.format.mantissa
+    above = x.bits - root
+    return above >> m, ((above & ((1 << m) - 1)) + root).float
 
 
-def _number(f: Lanes, e: Any, minus: Any) -> Any:
-    """The integer e - minus as a float; most vector units cannot convert 64-bit integers."""
-    return f.let(f.float(f.unsigned(f(f.magic)) + f.unsigned(e)) - (f(f.magic) + minus))
-
-
-def _logarithm(f: Lanes, e: Any, part: Any) -> Any:
+def _logarithm(f: Lanes, e: Value, part: Value) -> Value:
     """e ln(2) + log(1 + part)."""
     high, low = _LN2_PARTS[f.dtype]
-    square = f.let(part * part)
+    square = part * part
     if f.dtype == "float32":
-        tail = (part * square) * f.polynomial(part, _CUBIC) + e * f(low) - f(0.5) * square
-        return (part + tail) + e * f(high)
-    s = f.let(tirx.Div(part, f(2.0) + part))
-    half, z = f.let(f(0.5) * square), f.let(s * s)
-    rest = s * (half + z * f.polynomial(z, _ATANH)) + e * f(low)
-    return e * f(high) - ((half - rest) - part)
+        tail = (part * square) * f.polynomial(part, _CUBIC) + e * low - 0.5 * square
+        return (part + tail) + e * high
+    s, half = part / (part + 2), 0.5 * square
+    z = s * s
+    rest = s * (half + z * f.polynomial(z, _ATANH)) + e * low
+    return e * high - ((half - rest) - part)
 
 
-def _finite_logarithm(f: Lanes, x: Any) -> Any:
+def _number(f: Lanes, e: Value, plus: Value | float = 0.0) -> Value:
+    """The integer e as a float, less `plus`; most vector units cannot convert 64-bit integers."""
+    return (e + f.number(f.magic).bits).float - (plus + f.magic)
+
+
+def _finite_logarithm(f: Lanes, x: Value) -> Value:
     """log(x) of a positive number, subnormal or normal."""
-    tiny, steps = 2.0 ** (1 - f.format.bias), f.format.mantissa + 2
-    small = tirx.LT(x, f(tiny))
-    e, m = _split(f, f.let(tirx.Select(small, x * f(2.0**steps), x)))
-    return _logarithm(f, _number(f, e, tirx.Select(small, f(float(steps)), f(0.0))), f.let(m - f(1.0)))
+    steps = f.format.mantissa + 2
+    small = x < 2.0 ** (1 - f.format.bias)
+    e, m = _split(f, small.where(x * 2.0**steps, x))
+    return _logarithm(f, _number(f, e, small.where(f.number(steps), 0)), m - 1)
 
 
-def log(dtype: str, x: Any) -> Any:
+def log(f: Lanes, x: Value) -> Value:
     """The natural logarithm; -inf at 0, NaN below."""
-    f = Lanes(dtype)
-    x = f.let(x)
-    positive = tirx.Select(tirx.LT(x, f(_INFINITE)), _finite_logarithm(f, x), x)
-    return f.around(tirx.Select(tirx.GT(x, f(0.0)), positive, tirx.Select(tirx.EQ(x, f(0.0)), f(-_INFINITE), f(_NONE))))
+    positive = (x < _INFINITE).where(_finite_logarithm(f, x), x)
+    return (x > 0).where(positive, x.equals(0).where(f.number(-_INFINITE), _NONE))
 
 
-def log1p(dtype: str, x: Any) -> Any:
+def log1p(f: Lanes, x: Value) -> Value:
     """log(1 + x): what rounding 1 + x lost is put back before the polynomial."""
-    f = Lanes(dtype)
-    x = f.let(x)
-    sum_ = f.let(x + f(1.0))
-    lost = tirx.Select(tirx.LT(x, f(1.0)), x - (sum_ - f(1.0)), f(1.0) - (sum_ - x))
-    e, m = _split(f, sum_)
-    place = tirx.shift_left(f.unsigned(tirx.min(e, f.integer(f.format.bias - 1))), f.natural(f.format.mantissa))
-    inverse = f.float(f.natural(f.format.bias << f.format.mantissa) - place)
-    found = _logarithm(f, _number(f, e, f(0.0)), f.let((m - f(1.0)) + lost * inverse))
-    inside = tirx.Select(tirx.LT(x, f(_INFINITE)), tirx.Select(tirx.EQ(x, f(0.0)), x, found), x)
-    return f.around(tirx.Select(tirx.GT(x, f(-1.0)), inside, tirx.Select(tirx.EQ(x, f(-1.0)), f(-_INFINITE), f(_NONE))))
+    total = x + 1
+    lost = (x < 1).where(x - (total - 1), 1 - (total - x))
+    e, m = _split(f, total)
+    most = f.format.bias - 1
+    inverse = ((f.format.bias << f.format.mantissa) - ((e > most).where(most, e) << f.format.mantissa)).float
+    found = _logarithm(f, _number(f, e), (m - 1) + lost * inverse)
+    inside = (x < _INFINITE).where(x.equals(0).where(x, found), x)
+    return (x > -1).where(inside, x.equals(-1).where(f.number(-_INFINITE), _NONE))
 
 
-def _through_float64(x: Any, factor: float) -> Any:
-    return (log("float64", x.astype("float64")) * tirx.FloatImm("float64", factor)).astype("float32")
+def log2(f: Lanes, x: Value) -> Value:
+    """The logarithm to base 2 of float32."""
+    return (log(f.wide(), x.double()) * LOG2E).single()
 
 
-def log2(x: Any) -> Any:
-    """The logarithm to base 2 of a float32."""
-    return _through_float64(x, LOG2E)
+def log10(f: Lanes, x: Value) -> Value:
+    """The logarithm to base 10 of float32."""
+    return (log(f.wide(), x.double()) * LOG10E).single()
 
 
-def log10(x: Any) -> Any:
-    """The logarithm to base 10 of a float32."""
-    return _through_float64(x, LOG10E)
-
-
-def power(x: Any, y: Any) -> Any:
+def power(f: Lanes, x: Value, y: Value) -> Value:
     """x**y of float32, with C99's special cases."""
-    f = Lanes("float64")
-    x = f.let(x.astype("float64"))
-    y = f.let(f.at_most(f.at_least(f.let(y.astype("float64")), -1e30), 1e30))      # as infinity to every base but 1 and -1, where it gives 1
-    w = f.let(y * log("float64", tirx.abs(x)))
-    magnitude = f.let(exponential(f, f.let(f.at_most(f.at_least(w, -120.0), 100.0))))
-    whole = f.let(tirx.floor(y))
-    parity = f.let(whole - f(2.0) * tirx.floor(whole * f(0.5)))
-    of_whole = f.let(tirx.Select(tirx.NE(parity, f(0.0)), f.signed_as(magnitude, x), magnitude))
-    of_other = f.let(tirx.Select(tirx.LT(x, f(0.0)), tirx.Select(tirx.GT(x, f(-_INFINITE)), f(_NONE), magnitude), magnitude))
-    result = tirx.Select(tirx.EQ(whole, y), of_whole, of_other)
-    return f.around(tirx.Select(tirx.EQ(y, f(0.0)), f(1.0), tirx.Select(tirx.EQ(x, f(1.0)), f(1.0), result)).astype("float32"))
+    wide, x = f.wide(), x.double()
+    y = wide.at_most(wide.at_least(y.double(), -1e30), 1e30)        # as infinity to every base but 1 and -1, where it gives 1
+    exponent = y * log(wide, wide.abs(x))
+    magnitude = exponential(wide, wide.at_most(wide.at_least(exponent, -120.0), 100.0))
+    whole, half = wide.floor(y), y * 0.5
+    of_whole = wide.floor(half).equals(half).where(magnitude, wide.signed_as(magnitude, x))
+    of_other = (x < 0).where((x > -_INFINITE).where(wide.number(_NONE), magnitude), magnitude)
+    result = whole.equals(y).where(of_whole, of_other)
+    return y.equals(0).where(1.0, x.equals(1).where(1.0, result)).single()

@@ -279,10 +279,27 @@ class _Lowering:
                 extent = binary("min", extent, binary("sub", limit, binary("sub", value, loop.var)))
             else:
                 tests.append(value < limit)
+        if loop.kind == SERIAL and not loop.reduction and not self.plan.gpu:
+            extent = self._inside_only(p, loop, k, extent)
         extent = simplify(extent, self.ranges)
         if tests:
             body = If(_all(tests), body)
         return For(loop.var, loop.name, as_expr(0), extent, loop.kind, loop.lane, body)
+
+    def _inside_only(self, p: Placed, loop: Loop, k: int, extent: Expr) -> Expr:
+        """The iterations of a loop over a tile that sticks out, without those that lie outside altogether: nobody reads what they make."""
+        inner = {x.var: x.extent for x in p.nest.loops[k + 1:]}
+        for a in p.padded:
+            value, n = p.values[a], p.stage.ranges[a]
+            c = linear(value).coefficient(loop.var)
+            first = _extreme(value, inner, False)
+            if not isinstance(c, int) or c < 1 or first is None or within(value, n, self.ranges):
+                continue
+            rest = binary("sub", first, binary("mul", loop.var, as_expr(c)))
+            if loop.var not in set(axes_of(linear(rest).expr())):
+                past = binary("add", binary("sub", as_expr(n), linear(rest).expr()), as_expr(c - 1))
+                extent = binary("min", extent, binary("floordiv", past, as_expr(c)))
+        return extent
 
     def _is_loop(self, p: Placed, a: Axis) -> bool:
         return any(loop.var is a for loop in p.nest.loops)
@@ -484,8 +501,7 @@ class _Lowering:
         self.threads += reducing
         body = self._loops(p, k + len(reducing))
         del self.threads[len(self.threads) - len(reducing):]
-        store = self._kept(p, Store(p.stage.id, self._own_index(p), nests.result_of(p.stage, p.nest)))
-        return nests.block_reduction(p.stage, p.nest, body, store)
+        return nests.block_reduction(p.stage, p.nest, body, lambda value: self._kept(p, Store(p.stage.id, self._own_index(p), value)))
 
     def _kept(self, p: Placed, store: Statement) -> Statement:
         """The store of a finished reduction, inside the guards that could not be tested further out."""
@@ -575,15 +591,20 @@ class _Lowering:
         if not lanes:
             return []
         found: dict[Expr, None] = {}
-        for n in walk(self._value(p)):
+
+        def rule(n: Expr) -> Expr | None:
             match n:
                 case Op(op="edge" | "reflect" | "wrap", args=(a, size)) if set(axes_of(a)) & lanes and is_index(a):
                     found[as_expr(0) <= a] = None
                     found[a < size] = None
+                    return a                        # a clamp of a clamp is tested as it is when the inner one is gone
                 case Op(op="where", args=(c, _, _)) if set(axes_of(c)) & lanes and not any(isinstance(x, Read) for x in walk(c)):
                     for part in _conjuncts(c):
                         if isinstance(part, Op) and part.op in ("lt", "le") and is_index(part.args[0]) and is_index(part.args[1]):
                             found[part] = None
+            return None
+
+        rewrite(self._value(p), rule)
         return [f for f in found if not isinstance(f, Const)]
 
     # ------------------------------------------------------------ the innermost statement

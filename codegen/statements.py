@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from fluorite.algo.expr import Axis, Expr, show
+from fluorite.algo.expr import Axis, Expr, show, substitute
 from fluorite.algo.extent import Extent
 
 
@@ -79,9 +79,11 @@ class Kernel:
         return (*self.inputs, *self.outputs)
 
     def text(self) -> str:
-        names = {b.id: b.name for b in (*self.arguments, *(n.buffer for n in walk(self.body) if isinstance(n, Allocate)))}
+        names: dict[int, str] = {}
+        for b in dict.fromkeys((*self.arguments, *(n.buffer for n in walk(self.body) if isinstance(n, Allocate)))):
+            names.setdefault(b.id, b.name if b.name not in names.values() else f"{b.name}@{b.id}")
         head = ", ".join(f"{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]" for b in self.arguments)
-        return f"kernel {self.name}({head})\n" + "\n".join(_lines(self.body, 1, names))
+        return f"kernel {self.name}({head})\n" + "\n".join(_lines(self.body, 1, names, {}))
 
 
 def sequence(*parts: Statement) -> Statement:
@@ -122,29 +124,33 @@ def transform(s: Statement, rule: Callable[[Statement], Statement | None]) -> St
     return new if changed is None else changed
 
 
-def _lines(s: Statement, depth: int, names: Mapping[int, str]) -> Iterator[str]:
+def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axis, Axis]) -> Iterator[str]:
+    """Text of a statement. A loop inside one of the same name gets a prime, so that the text says all there is to say."""
     pad = "  " * depth
 
     def text(e: Expr) -> str:
-        return show(e, lambda i: names.get(i, f"%{i}"))
+        return show(substitute(e, dict(axes)), lambda i: names.get(i, f"%{i}"))
 
     match s:
         case Store():
             yield f"{pad}{names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}] = {text(s.value)}"
         case If():
             yield f"{pad}if {text(s.condition)}:"
-            yield from _lines(s.then, depth + 1, names)
+            yield from _lines(s.then, depth + 1, names, axes)
             if s.otherwise is not None:
                 yield f"{pad}else:"
-                yield from _lines(s.otherwise, depth + 1, names)
+                yield from _lines(s.otherwise, depth + 1, names, axes)
         case For():
             kind = "" if s.kind == "serial" else f"{s.kind}{'.' + s.lane if s.lane else ''} "
             low = text(s.low)
-            yield f"{pad}{kind}for {s.name} in {low}..{text(s.extent) if low == '0' else f'{low} + ({text(s.extent)})'}:"
-            yield from _lines(s.body, depth + 1, names)
+            label = s.name
+            while any(a.name == label and v is not s.var for v, a in axes.items()):
+                label += "'"
+            yield f"{pad}{kind}for {label} in {low}..{text(s.extent) if low == '0' else f'{low} + ({text(s.extent)})'}:"
+            yield from _lines(s.body, depth + 1, names, {**axes, s.var: Axis(label, s.var.uid)})
         case Allocate(buffer=b):
-            yield f"{pad}{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}] in {b.memory}"
-            yield from _lines(s.body, depth, names)
+            yield f"{pad}{names.get(b.id, b.name)}: {b.dtype}[{', '.join(map(str, b.shape))}] in {b.memory}"
+            yield from _lines(s.body, depth, names, axes)
         case Sequence():
             for p in s.body:
-                yield from _lines(p, depth, names)
+                yield from _lines(p, depth, names, axes)

@@ -164,7 +164,7 @@ def _value_of(ref: Ref, names: dict[str, Any], place: Place) -> Any:
 def _replaced(record: R, changes: dict[str, Any], place: Place) -> R:
     """The record with some fields filled; what a named hole may not be there is refused at `place`."""
     try:
-        return record.replace(**changes)
+        return record.replace(marks=record.marks, **changes)  # filled values stand where the holes stood
     except PlanError as error:
         nowhere = [one.line is None for one in error.problems]
         facts = {"file": place.file, "line": place.line or None, "column": place.column or None}

@@ -51,7 +51,8 @@ class Evaluation:
         for a, e, n in zip((*s.axes, *s.reduce_axes), (*symbolic[0], *symbolic[1]), (*spatial, *reduced), strict=True):
             if n < 0:
                 where = ", ".join(f"{k} = {v}" for k, v in self.symbols.items())
-                raise _refused("R120", s, f"axis {a.name} of {s.path} would have {n} elements", f"its extent is {e}, and {where}", "a larger input")
+                raise _refused("R120", s, f"axis {a.name} of {s.path} would have {n} elements", f"its extent is {e}, and {where}",
+                               "a larger input")
         if s.reduction and s.reduction.kind not in IDENTITY and 0 in reduced and 0 not in spatial:
             raise _refused("R121", s, f"{s.reduction.kind} over no elements in {s.path}", "of nothing there is no largest or smallest",
                            "an input whose reduced axis is not empty")
@@ -77,7 +78,8 @@ class Evaluation:
                 self._reduce(s, spatial, reduced, sources, out)
         return out
 
-    def _product(self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape, sources: Mapping[int, Array], out: Array) -> None:
+    def _product(self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape,
+                 sources: Mapping[int, Array], out: Array) -> None:
         box = Box((*s.axes, *s.reduce_axes), tuple((0, n) for n in (*spatial, *reduced)), self.size)
         for ranges in slabs_for(box, factors, out.ndim):
             point = Point(self, Box(box.axes, ranges, self.size), sources)
@@ -91,7 +93,7 @@ class Evaluation:
 
     def _reduce(self, s: Stage, spatial: Shape, reduced: Shape, sources: Mapping[int, Array], out: Array) -> None:
         assert s.reduction is not None
-        rank, best = len(spatial), None
+        rank, best = len(spatial), np.zeros(())
         arg = s.reduction.kind.startswith("arg")
         for ranges in slabs((*spatial, *reduced), SLAB):
             point = Point(self, Box((*s.axes, *s.reduce_axes), ranges, self.size), sources)
@@ -102,9 +104,9 @@ class Evaluation:
                 position, chosen = extreme(s.reduction.kind, value, rank)
                 inside = np.unravel_index(position, point.box.shape[rank:])
                 flat = np.ravel_multi_index([i + low for i, (low, _) in zip(inside, inner, strict=True)], reduced)
-                better = True if first else _beats(s.reduction.kind, chosen, best)
+                better = np.True_ if first else _beats(s.reduction.kind, chosen, best)
                 out[window] = np.where(better, flat, out[window])
-                best = np.where(better, chosen, chosen if best is None else best)
+                best = chosen if first else np.where(better, chosen, best)
             else:
                 part = combine(s.reduction.kind, value, rank, out.dtype)
                 out[window] = part if first else JOIN[s.reduction.kind](out[window], part)
@@ -133,8 +135,7 @@ def extreme(kind_: str, value: Array, rank: int) -> tuple[Array, Array]:
     return position, np.take_along_axis(flat, position[..., None], axis=-1)[..., 0]
 
 
-def _beats(kind_: str, new: Array, old: Array | None) -> Array:
-    assert old is not None
+def _beats(kind_: str, new: Array, old: Array) -> Array:
     better = new > old if kind_ == "argmax" else new < old
     out: Array = better | (new != new) & (old == old)
     return out
@@ -154,7 +155,7 @@ def slabs(shape: tuple[int, ...], limit: int) -> Iterator[Ranges]:
 
 
 def slabs_for(box: Box, factors: tuple[Expr, ...], rank: int) -> Iterator[Ranges]:
-    """The box cut so that no factor that must be computed exceeds a slab; bare reads are views and cost nothing. Reduction axes are cut last."""
+    """The box cut so that no factor that must be computed exceeds a slab; bare reads are views and cost nothing."""
     wanted = [set(axes_of(f)) for f in factors if not (isinstance(f, Read) and all(isinstance(i, Axis) for i in f.index))]
     pieces = list(box.shape)
 

@@ -28,7 +28,7 @@ class Comparison:
     tolerance: float                     # of that element
     ok: bool
     worst_index: tuple[int, ...] = ()
-    undecided: int = 0                   # elements that hang on a decision (a comparison, a rounding) within the bound: both answers are right
+    undecided: int = 0                   # elements that hang on a decision (a comparison, a floor) within the bound: both are right
     elements: int = 0
     used: float = 0.0                    # max over elements of error / tolerance; above 1 is wrong
     why: str = ""                        # shape or dtype differ
@@ -39,7 +39,7 @@ class Comparison:
             return f"{self.path}: {self.why}"
         open_ = f", {self.undecided} of {self.elements} undecided" if self.undecided else ""
         if self.ok:
-            return f"{self.path}: within {self.used:.2g} of the tolerance (error {self.max_error:.3g}, tolerance {self.tolerance:.3g}){open_}"
+            return f"{self.path}: at {self.used:.2g} of its tolerance (error {self.max_error:.3g}, tolerance {self.tolerance:.3g}){open_}"
         return f"{self.path}: wrong at {list(self.worst_index)}: off by {self.max_error:.3g}, tolerance {self.tolerance:.3g}{open_}"
 
 

@@ -96,7 +96,7 @@ def roundings(op: str) -> float:
 
 
 def settle(value: Array, moved: Array | None, rounds: Any, form: Format, absolute: bool = False) -> Enclosure:
-    """The bound after rounding, overflow to infinity included; `rounds` is relative (and absolute too near the zeros of a periodic function)."""
+    """The bound after rounding, overflow to infinity included; `rounds` is relative (absolute too at a periodic function's zeros)."""
     size = np.abs(value)
     reach = size if moved is None else size + moved
     error = moved
@@ -149,14 +149,25 @@ def _moved(e: Op, value: Array, args: list[Enclosure], form: Format, nonnegative
     if e.op == "sqrt":
         low = a.value - loose(a)
         if nonnegative:
-            return np.maximum(np.sqrt(a.value + loose(a)) - value, value - np.sqrt(np.maximum(low, 0)))
+            return widest(np.sqrt(a.value + loose(a)) - value, value - np.sqrt(np.maximum(low, 0)))
         return np.where(low < 0, np.inf, spread(np.sqrt, value, a))
     return np.full(np.shape(value), np.inf)
 
 
 def spread(fn: Callable[[Array], Array], value: Array, a: Enclosure) -> Array:
     """|f(x) - f(a)| at the ends of a's interval, the largest there is for a monotone f."""
-    return np.maximum(np.abs(fn(a.value + loose(a)) - value), np.abs(fn(a.value - loose(a)) - value))
+    return widest(fn(a.value + loose(a)) - value, fn(a.value - loose(a)) - value)
+
+
+def widest(a: Array, b: Array) -> Array:
+    """The larger of two distances."""
+    out: Array = np.maximum(np.abs(a), np.abs(b))
+    return out
+
+
+def flags(x: Array) -> Array:
+    """Truth values as distances, 0 or 1."""
+    return np.asarray(x, np.float64)
 
 
 def _add(value: Array, args: list[Enclosure], form: Format) -> Array:
@@ -249,13 +260,13 @@ def _tan(value: Array, args: list[Enclosure], form: Format) -> Array:
 
 def _cosh(value: Array, args: list[Enclosure], form: Format) -> Array:
     size, error = np.abs(args[0].value), loose(args[0])
-    return np.maximum(np.cosh(size + error) - value, value - np.cosh(np.maximum(size - error, 0)))
+    return widest(np.cosh(size + error) - value, value - np.cosh(np.maximum(size - error, 0)))
 
 
 _RULES: dict[str, Callable[[Array, list[Enclosure], Format], Array]] = {
     "add": _add, "sub": _add, "mul": _mul, "div": _div, "max": _max, "min": _min, "where": _where,
-    "neg": lambda v, args, form: loose(args[0]), "abs": lambda v, args, form: loose(args[0]), "mod": _mod, "floordiv": _floordiv, "pow": _pow, "atan2": _atan2,
-    "tan": _tan, "cosh": _cosh,
+    "neg": lambda v, args, form: loose(args[0]), "abs": lambda v, args, form: loose(args[0]), "mod": _mod, "floordiv": _floordiv,
+    "pow": _pow, "atan2": _atan2, "tan": _tan, "cosh": _cosh,
 }
 
 
@@ -274,29 +285,29 @@ def _discrete(e: Op, value: Array, args: list[Enclosure]) -> Array:
         case "lt" | "le" | "eq" | "ne":
             reach = ea + eb
             apart = np.abs(a.value.astype(np.float64) - b.value.astype(np.float64))
-            return ((reach > 0) & (apart <= reach) | np.isinf(reach)).astype(np.float64)
+            return flags((reach > 0) & (apart <= reach) | np.isinf(reach))
         case "isnan" | "isinf" | "isfinite":
-            return np.isinf(ea).astype(np.float64)
+            return flags(np.isinf(ea))
         case "where":
             first, second = (Enclosure(x.value.astype(np.float64), x.error) for x in args[1:])
             return _where(value, [args[0], first, second], _NO_FORMAT)
         case "cast" if kind(e.dtype) == "bool":
-            return ((ea > 0) & (np.abs(a.value.astype(np.float64)) <= ea)).astype(np.float64)
+            return flags((ea > 0) & (np.abs(a.value.astype(np.float64)) <= ea))
         case "cast" if a.value.dtype.kind == "f":
             ends = [convert(a.value + sign * ea, value.dtype.name).astype(np.float64) for sign in (-1, 1)]
-            return np.where(ea > 0, np.maximum(np.abs(ends[0] - value), np.abs(ends[1] - value)), 0)
+            return np.where(ea > 0, widest(ends[0] - value, ends[1] - value), 0)
         case "cast" | "not" | "edge" | "abs":
             return ea * np.ones(np.shape(value))
         case "and" | "or" if value.dtype.kind == "b":
             stops = e.op == "or"
             settled = ((ea == 0) & (a.value == stops)) | ((eb == 0) & (b.value == stops))
-            return (((ea > 0) | (eb > 0)) & ~settled).astype(np.float64)
+            return flags(((ea > 0) | (eb > 0)) & ~settled)
         case "xor" if value.dtype.kind == "b":
-            return np.maximum(ea, eb) * np.ones(np.shape(value))
+            return widest(ea, eb) * np.ones(np.shape(value))
         case "add" | "sub":
             return ea + eb
         case "mul":
-            return np.abs(a.value.astype(np.float64)) * eb + np.abs(b.value.astype(np.float64)) * ea + ea * eb
+            return np.asarray(np.abs(a.value.astype(np.float64)) * eb + np.abs(b.value.astype(np.float64)) * ea + ea * eb)
         case "min" | "max":
-            return np.maximum(ea, eb)
+            return widest(ea, eb)
     return np.where(sum((loose(x) for x in args), np.zeros(())) > 0, np.inf, 0) * np.ones(np.shape(value)) if args else ea

@@ -52,8 +52,9 @@ class EnclosingEvaluation(Evaluation):
                 self._reductions(s, spatial, reduced, sources, out)
             return out.bounded()
 
-    def _products(self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape, sources: Mapping[int, Enclosure], out: _Parts) -> None:
-        """sum(a * b): the value from a and b, the sum of magnitudes from |a| and |b|, and what their errors add from |a| and the error of b and so on."""
+    def _products(self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape,
+                  sources: Mapping[int, Enclosure], out: _Parts) -> None:
+        """sum(a * b): the value from a and b, the sum of magnitudes from |a| and |b|, what errors add likewise."""
         form, rank = self.formats[s.dtype], len(spatial)
         total, size, moved = (np.zeros(spatial) for _ in range(3))
         box = Box((*s.axes, *s.reduce_axes), tuple((0, n) for n in (*spatial, *reduced)), self.size)
@@ -73,7 +74,8 @@ class EnclosingEvaluation(Evaluation):
         out.put(tuple((0, n) for n in spatial), self._summed(total, size, moved, int(np.prod(reduced)), s.dtype))
 
     def _summed(self, total: Array, size: Array, moved: Array, length: int, dtype: str) -> Enclosure:
-        """A float sum of terms with magnitudes `size` and errors `moved` in total, in any order: partial sums stay below the larger one-signed part."""
+        """A float sum, in any order, of terms with magnitudes `size` and errors `moved` in total: no partial sum exceeds the larger
+        one-signed part."""
         largest = (size + np.abs(total)) / 2 + moved
         form = self.formats[dtype]
         gamma = (length - 1) * accumulation(self.class_, dtype)

@@ -99,6 +99,8 @@ def _shape(declared: Any, sizes: Mapping[str, int], spec: Any, given: Any) -> tu
 
 def random(declared: Any, shape: tuple[int, ...], seed: int) -> Array:
     """Values between 0 and 1, small integers, or truth values."""
+    if int(np.prod(shape, dtype=object)) * declared.numpy.itemsize >= 1 << 62:
+        raise MemoryError(f"{declared.name} would have the shape {list(shape)}")
     generator = np.random.default_rng([seed, *map(ord, declared.name)])
     match declared.numpy.kind:
         case "b":

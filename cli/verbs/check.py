@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..command import DONE, REFUSED, Outcome
 from ..plans import request
 from ..refusals import not_built
@@ -39,5 +41,7 @@ def check(
     report = check_model(asked.graph, asked.plan, extents=sizes or None, quick=quick, seed=seed, inputs=inputs)
     if report.problems:
         raise PlanError(report.problems)
+    if method is not None:
+        report = replace(report, cases=tuple(c for c in report.cases if c.method == method))
     terminal.notes(report.notes)
     return Outcome(report.as_dict(), report.text(), DONE if report.ok else REFUSED)

@@ -12,6 +12,7 @@ from ..refusals import usage
 from ..table import size
 from ..terminal import Terminal
 from ..values import extents as read_extents
+from ..values import known_extents
 
 _CODE = re.compile(r"[A-Za-z]\d{3}")
 
@@ -48,6 +49,7 @@ def _artifact(folder: Path, sizes: dict[str, int]) -> Outcome:
     from fluorite.codegen.runtime.load import load
 
     made = load(folder)
+    known_extents(sizes, {s for name in made.signatures for s in getattr(made, name).spec.symbols}, str(folder))
     about = made.manifest
     target, tools = about.get("target", {}), about.get("toolchain", {})
     lines = [

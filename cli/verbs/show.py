@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from fluorite.codegen.target import CodeTarget
     from fluorite.schedule.scheduled import Scheduled
 
-LEVELS = ("graph", "plan", "loops", "lowered", "source", "asm")
-LATER = ("ptx", "role")
+LEVELS = ("graph", "plan", "loops", "lowered", "source", "asm", "ptx")
+LATER = ("role",)
+CODE = {"llvm": ("source", "asm"), "cuda": ("source", "ptx"), "opencl": ("source",)}
+CODE_LEVELS = ("source", "asm", "ptx")
 
 
 def show(
@@ -69,6 +71,10 @@ def _text(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int],
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
     if at == "plan":
         return _each(graph, chosen, lambda when: _plan(driver.schedule(graph, chosen, target, when), methods, select))
+    if at in CODE_LEVELS and at not in CODE[target.kind]:
+        raise usage(f"--at {at}", f"the plan's target is {target.kind}", *(f"--at {level}" for level in CODE[target.kind]))
+    if at == "ptx":
+        return _ptx(graph, chosen)
     parts = []
     for lowered in driver.lower_variants(graph, chosen, target):
         head = _heading(lowered.when)
@@ -136,16 +142,28 @@ def _kernels(lowered: Lowered, target: CodeTarget, methods: Sequence[str], selec
     chosen = [k for k in lowered.kernels if any(path in wanted for path in k.stages)]
     if at == "lowered":
         return "\n\n".join(k.text() for k in chosen)
-    return _code(chosen, target, at)
+    return _code(lowered, chosen, target, at)
 
 
-def _code(kernels: Sequence[Kernel], target: CodeTarget, at: str) -> str:
+def _code(lowered: Lowered, kernels: Sequence[Kernel], target: CodeTarget, at: str) -> str:
+    """What the code generator makes of these kernels: LLVM IR or assembly for a CPU, CUDA C or OpenCL C for a GPU."""
+    if target.machine.is_gpu:
+        from fluorite.codegen.gpu.building import device_source, kernels_of
+
+        whole = device_source([lowered], target)
+        names = {k.name for k in kernels}
+        return (
+            whole if len(names) == len(lowered.kernels) else "\n\n".join(text for name, text in kernels_of(whole).items() if name in names)
+        )
     from fluorite.codegen.emit import emit
     from fluorite.codegen.tvm_adapter import compile_functions
 
-    if target.machine.is_gpu and at == "asm":
-        raise not_built("--at asm for a GPU", "--at source")
     module = compile_functions({k.name: emit(k) for k in kernels}, target.dict()).mod
-    if not target.machine.is_gpu:
-        return str(module.inspect_source("s" if at == "asm" else "ll"))
-    return "\n".join(str(part.inspect_source()) for part in module.imports)
+    return str(module.inspect_source("s" if at == "asm" else "ll"))
+
+
+def _ptx(graph: Graph, plan: Any) -> str:
+    from fluorite.codegen.gpu import cross_build
+
+    made = cross_build(graph, plan).ptx
+    return "\n".join(text if len(made) == 1 else f"// {arch}\n{text}" for arch, text in made.items())

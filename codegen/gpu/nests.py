@@ -1,10 +1,10 @@
 """What GPU bindings make of a nest: the order of its loops, the dealing of a tile to threads, reductions by a whole block."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fluorite.algo.expr import Const, Expr, Op, Read, as_expr, binary
+from fluorite.algo.expr import Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent
 from fluorite.algo.graph import Stage
 from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuThreads, Split, Vectorize
@@ -93,8 +93,8 @@ def partial_results(s: Stage, nest: Nest) -> Buffer:
     return Buffer(-2 * s.id - 1, f"{s.name}_partial", s.dtype, tuple(loop.extent for loop in threads), "shared")
 
 
-def block_reduction(s: Stage, nest: Nest, body: Statement, store: Statement) -> Statement:
-    """Every thread reduces its share (`body`, into the accumulator), then the block halves the number of values until one is left."""
+def block_reduction(s: Stage, nest: Nest, body: Statement, store: Callable[[Expr], Statement]) -> Statement:
+    """Every thread reduces its share (`body`, into the accumulator), then the block halves the number of values until one is left to store."""
     accumulator, partial = accumulators(s)[0], partial_results(s, nest)
     own = [loop for loop in nest.loops if loop.kind == THREAD]
     reducing = [loop for loop in own if loop.reduction]
@@ -108,23 +108,34 @@ def block_reduction(s: Stage, nest: Nest, body: Statement, store: Statement) -> 
     here = tuple(loop.var for loop in own)
     share = sequence(Store(accumulator.id, ZERO, initial(s)[0]), body, Store(partial.id, here, Read(accumulator.id, ZERO, s.dtype)))
     parts: list[Statement] = [by_threads(Allocate(accumulator, share))]
-    for loop in reducing:
-        left = int(str(loop.extent))
-        while left > 1:
-            half = (left + 1) // 2
-            other = tuple(binary("add", v, as_expr(half)) if x is loop else v for x, v in zip(own, here, strict=True))
-            combined = Op(COMBINE[s.reduction.kind], (Read(partial.id, here, s.dtype), Read(partial.id, other, s.dtype)), s.dtype, False)
-            parts.append(by_threads(If(binary("add", loop.var, as_expr(half)) < as_expr(left), Store(partial.id, here, combined))))
-            left = half
-    first: Expr = Const(True, "bool", False)
-    for loop in reducing:
-        at_start = loop.var < as_expr(1)
-        first = at_start if isinstance(first, Const) else first & at_start
-    parts.append(by_threads(If(first, store)))
+    steps = list(_halvings(reducing))
+    at_start = _all_zero(reducing)
+    for loop, left, half in steps:
+        other = tuple(binary("add", v, as_expr(half)) if x is loop else v for x, v in zip(own, here, strict=True))
+        combined = Op(COMBINE[s.reduction.kind], (Read(partial.id, here, s.dtype), Read(partial.id, other, s.dtype)), s.dtype, False)
+        last = (loop, left, half) == steps[-1]
+        test = at_start if last else binary("add", loop.var, as_expr(half)) < as_expr(left)
+        parts.append(by_threads(If(test, store(combined) if last else Store(partial.id, here, combined))))
+    if not steps:
+        parts.append(by_threads(store(Read(partial.id, here, s.dtype))))
     return Allocate(partial, sequence(*parts))
 
 
-def result_of(s: Stage, nest: Nest) -> Expr:
-    """Where the block's result is in the end."""
-    index = tuple(as_expr(0) if loop.reduction else loop.var for loop in nest.loops if loop.kind == THREAD)
-    return Read(partial_results(s, nest).id, index, s.dtype)
+def _halvings(loops: Sequence[Loop]) -> Iterator[tuple[Loop, int, int]]:
+    """The loop, how many values are left along it, and how far apart those are that are combined."""
+    for loop in loops:
+        left = int(str(loop.extent))
+        while left > 1:
+            half = (left + 1) // 2
+            yield loop, left, half
+            left = half
+
+
+def _all_zero(loops: Sequence[Loop]) -> Expr:
+    """Holds in the first thread."""
+    found: Expr | None = None
+    for loop in loops:
+        first = loop.var < as_expr(1)
+        found = first if found is None else found & first
+    assert found is not None
+    return found

@@ -17,7 +17,7 @@ from .extents import shape_of
 from .ffi import Function
 from .manifest import MethodSpec, Variant
 from .parameters import fixed_arrays
-from .prepared import Array, Prepared
+from .prepared import Array, NegativeExtent, Prepared
 
 _form = attrgetter("__class__", "dtype", "shape")
 _KEPT_SHAPES = 64
@@ -85,7 +85,7 @@ class Method:
             except KeyError as missing:
                 raise run_error(run_problem("R108", f"{self.label}: the extent {missing.args[0]} is not given")) from None
         symbols = self._bound(shapes)
-        return Prepared(self.spec, self._variant(symbols), symbols, self._functions, {}, 0).bytes
+        return self._planned(self._variant(symbols), symbols, {}, 0).bytes
 
     def forget(self) -> None:
         """Drop everything made from the parameters; they have changed."""
@@ -105,7 +105,7 @@ class Method:
             symbols = self._bound([a.shape for a in args])
             variant = self._variant(symbols)
             try:
-                prepared = Prepared(self.spec, variant, symbols, self._functions, self._fixed_for(variant), self._threads)
+                prepared = self._planned(variant, symbols, self._fixed_for(variant), self._threads)
             except MemoryError as error:
                 raise run_error(run_problem("R109", f"{self.label}: there is not enough memory ({error})")) from None
             kept = {**self._prepared, form: prepared}
@@ -113,6 +113,14 @@ class Method:
                 del kept[next(iter(kept))]
             self._prepared = kept
             return prepared
+
+    def _planned(self, variant: Variant, symbols: Mapping[str, int], fixed: Mapping[int, Array], thread_count: int) -> Prepared:
+        try:
+            return Prepared(self.spec, variant, symbols, self._functions, fixed, thread_count)
+        except NegativeExtent as found:
+            given = ", ".join(f"{n} = {v}" for n, v in symbols.items())
+            asked = f"{self.label}: with {given}, {found.name} would have the shape {list(found.shape)}"
+            raise run_error(run_problem("R120", asked, "larger inputs")) from None
 
     def _fixed_for(self, variant: Variant) -> dict[int, Array]:
         key = id(variant)  # variants live as long as the method

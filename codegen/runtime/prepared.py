@@ -20,6 +20,14 @@ SMALL = 16 << 10  # bytes up to which copying an array costs less than handing i
 _KEPT_FRAMES = 8
 
 
+class NegativeExtent(Exception):
+    """The inputs are too small for the algorithm."""
+
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+        super().__init__(name, shape)
+        self.name, self.shape = name, shape
+
+
 class Frame:
     """The memory of one call in flight, and its kernel calls with their arguments."""
 
@@ -54,6 +62,9 @@ class Prepared:
     ) -> None:
         self._variant, self._symbols, self._functions, self._fixed, self._threads = variant, symbols, functions, fixed, thread_count
         self._shapes = [shape_of(b.shape, symbols) for b in variant.buffers]
+        for buffer, shape in zip(variant.buffers, self._shapes, strict=True):
+            if any(n < 0 for n in shape):
+                raise NegativeExtent(buffer.name, shape)
         self._sizes = [b.numpy.itemsize * int(np.prod(s, dtype=np.int64)) for b, s in zip(variant.buffers, self._shapes, strict=True)]
         self._inputs = [i.buffer for i in method.inputs]
         self._outputs = list(dict.fromkeys(b for b in leaves(method.result) if variant.buffers[b].kind == "output"))

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from fluorite.algo.errors import PlanError, Problem
 
@@ -31,7 +31,6 @@ class Journal:
     def __init__(self, path: Path | None, header: Mapping[str, Any], trials: Mapping[str, Trial] | None = None) -> None:
         self.path, self.header = path, dict(header)
         self.trials = dict(trials or {})
-        self._file: BinaryIO | None = None
 
     @classmethod
     def start(cls, path: Path | None, header: Mapping[str, Any]) -> Journal:
@@ -42,7 +41,6 @@ class Journal:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if path.exists():
                     path.replace(path.with_name(path.name + ".old"))
-                made._file = _opened(path)
                 made._line({"journal": FORMAT, **header})
             except OSError as error:
                 raise _refused(path, "cannot be written", error.strerror or str(error)) from None
@@ -62,7 +60,6 @@ class Journal:
         try:
             with path.open("r+b") as file:
                 file.truncate(whole)
-            made._file = _opened(path)
         except OSError as error:
             raise _refused(path, "cannot be written", error.strerror or str(error)) from None
         return made
@@ -75,16 +72,16 @@ class Journal:
         """A line that is no trial, such as the result."""
         self._line({"note": facts})
 
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
     def _line(self, data: Mapping[str, Any]) -> None:
-        if self._file is not None:
-            self._file.write(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        if self.path is None:
+            return
+        try:
+            with self.path.open("ab") as file:
+                file.write(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise _refused(self.path, "cannot be written", error.strerror or str(error)) from None
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Trial], int]:
@@ -133,10 +130,6 @@ def merge(output: Path, journals: Iterable[Path]) -> int:
         temporary.unlink(missing_ok=True)
         raise _refused(output, "cannot be written", error.strerror or str(error)) from None
     return len(trials)
-
-
-def _opened(path: Path) -> BinaryIO:
-    return path.open("ab")
 
 
 def _same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from .measuring import Measurer
 from .records import Outcome, Progress, Trial, Watch, failures_in
 from .space import Candidate, Space
 
-PARENTS, FINALISTS = 5, 3
+PARENTS, FINALISTS, OPENING = 5, 3, 24
 MARGIN = 0.99
 """What is not at least one per cent faster than the untuned plan does not replace it."""
 ILLEGAL_PER_TRIAL = 20
@@ -36,7 +36,8 @@ class Budget:
 class Strategy:
     """Defaults first; all candidates if they are few; else random ones for a start, then steps from the best, never one twice.
 
-    What is proposed depends on the seed and on the results so far alone, so that a search that is resumed goes on as it would have.
+    What is proposed depends on the seed and on the results so far alone, so that a search that is resumed goes on as it would have, with
+    more trials too.
     """
 
     space: Space
@@ -71,8 +72,9 @@ class Strategy:
 
     def _draw(self, rng: random.Random) -> Candidate | None:
         parents = self.best(PARENTS)
-        opening = not self.space.measured and len(self.history) < max(8, self.trials // 5)  # of schedules, the default one is a good start
-        if not parents or opening or rng.random() < 0.1:
+        # of holes nothing is known at first; of schedules, the default one is a good start
+        wild = 0.1 if self.space.measured else max(0.1, 1 - len(self.history) / OPENING)
+        if not parents or rng.random() < wild:
             return self.space.draw(rng)
         at = min(int(rng.expovariate(1.0)), len(parents) - 1)
         made = self.space.step(rng, parents[at][0])

@@ -162,7 +162,6 @@ def tuned(
         found = search(space, measurer, book, Budget(trials or given.tune.trials, None if limit is None else limit * 60), seed, progress)
     finally:
         measurer.close()
-        book.close()
     made = _provenance(_without_holes(space, found.winner or Candidate()), space, found, header, path)
     return TuneResult(made, found.winner is not None, found.seconds, found.baseline, found.trials, found.elapsed, found.resumed, path)
 

@@ -68,12 +68,17 @@ def last_axis_is_contiguous(s: Stage, a: Axis) -> bool:
     for r in s.reads:
         if not r.index or a not in set(axes_of_index(r.index)):
             continue
-        inner = linear(r.index[-1])
+        inner = linear(plain(r.index[-1]))
         if inner.coefficient(a) == 1 and all(a not in set(axes_of(i)) for i in r.index[:-1]):
             along += 1
         else:
             across += 1
     return along >= across
+
+
+def plain(e: Expr) -> Expr:
+    """An index without its clamp."""
+    return e.args[0] if isinstance(e, Op) and e.op in ("edge", "reflect", "wrap") else e
 
 
 def axes_of_index(index: tuple[Expr, ...]) -> list[Axis]:
@@ -127,4 +132,4 @@ def factors(s: Stage) -> tuple[Read, Read] | None:
     return (b, a) if has == [True, False] else None
 
 
-__all__ = ["Const", "axes_of_index", "cost", "factors", "fits", "follows", "is_bare", "is_flat", "is_product", "is_symbolic", "known", "last_axis_is_contiguous", "pointwise", "sites", "volume", "work"]
+__all__ = ["Const", "axes_of_index", "cost", "factors", "fits", "follows", "is_bare", "is_flat", "is_product", "is_symbolic", "known", "last_axis_is_contiguous", "plain", "pointwise", "sites", "volume", "work"]

@@ -3,10 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fluorite.algo.expr import Axis
+from fluorite.algo.expr import Axis, axes_of
 from fluorite.algo.extent import Extent
 from fluorite.algo.graph import Graph, Stage
-from fluorite.algo.linear import linear
 
 from ..directives import Cache, ComputeAt, Directive, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
@@ -88,7 +87,7 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
     names = [a.name for a in s.axes]
     inner = s.reduction.axes[-1]
     lanes = machine.lanes(s.dtype)
-    if names and _window(s) and known(s.extents[-1], TYPICAL) >= lanes:
+    if names and is_window(s) and known(s.extents[-1], TYPICAL) >= lanes:
         reduced = [a.name for a in s.reduction.axes]
         last = names[-1]
         return {s.path: (Split(last, lanes, into=(f"{last}_vec", f"{last}_lane")), *_outer(names[:-1], parallel), Reorder(f"{last}_vec", *reduced, f"{last}_lane"),
@@ -116,11 +115,12 @@ def _axis(s: Stage, name: str) -> Axis:
     return next(a for a in s.ranges if a.name == name)
 
 
-def _window(s: Stage) -> bool:
+def is_window(s: Stage) -> bool:
     """A reduction over a few neighbours (pooling, box filters) rather than over a whole dimension."""
-    assert s.reduction is not None
+    if s.reduction is None or not s.axes:
+        return False
     total = volume(s.reduction.extents)
-    return isinstance(total, int) and total <= 64 and not s.reduction.kind.startswith("arg") and last_axis_is_contiguous(s, s.axes[-1]) and any(len(linear(i).terms) > 1 for r in s.reads for i in r.index)
+    return isinstance(total, int) and total <= 64 and not s.reduction.kind.startswith("arg") and last_axis_is_contiguous(s, s.axes[-1]) and any(len(set(axes_of(i))) > 1 for r in s.reads for i in r.index)
 
 
 def _runs_along(s: Stage, k: Axis) -> bool:
@@ -168,7 +168,24 @@ def rows(g: Graph, root: Stage, members: list[Stage], depth: int, machine: Machi
     return out
 
 
-# ---------------------------------------------------------------- strips: stencils
+# ---------------------------------------------------------------- windows: stencils that read their inputs directly
+def window(g: Graph, root: Stage, machine: Machine) -> Mapping[str, Directives]:
+    """Four rows of one vector at a time: what they share is read and computed once and stays in registers."""
+    *outer, y, x = [a.name for a in root.axes]
+    lanes = machine.lanes(root.dtype)
+    if known(root.extents[-1], TYPICAL) < lanes:
+        return elementwise(g, root, machine)
+    rows_ = known(root.extents[-2], TYPICAL)
+    tall = 4 if rows_ >= 8 else 1
+    block = max(1, min(16, rows_ // (tall * 4 * machine.cores)))
+    strip = (Split(y, factors=(None, block, tall), into=("strip", "block", "line")), Split(x, lanes, into=("xv", "lane")), Reorder(*outer, "strip", "block", "xv", "line", "lane"))
+    parallel: Directives = ()
+    if pays_parallel(root):
+        parallel = (Fuse(*outer, "strip", into="task"), Parallel("task")) if outer else (Parallel("strip"),)
+    return {root.path: (*strip, *parallel, *((Unroll("line"),) if tall > 1 else ()), Vectorize("lane"))}
+
+
+# ---------------------------------------------------------------- strips: stencils whose producers are worth keeping
 def strips(g: Graph, root: Stage, members: list[Stage], machine: Machine) -> Mapping[str, Directives]:
     """Strips of rows in parallel; producers computed a strip at a time, full width, in vectors."""
     y, x = root.axes[0].name, root.axes[-1].name
@@ -195,4 +212,4 @@ def _windowed(s: Stage, machine: Machine) -> Directives:
             *(Unroll(r) for r in reduced if known(s.ranges[_axis(s, r)], 99) <= 8), Vectorize(f"{last}_lane"))
 
 
-__all__ = ["elementwise", "guess", "pays_parallel", "reduction", "rows", "strips", "vector"]
+__all__ = ["elementwise", "guess", "is_window", "pays_parallel", "reduction", "rows", "strips", "vector", "window"]

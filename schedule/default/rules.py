@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fluorite.algo.expr import Axis, Expr
 from fluorite.algo.extent import Extent
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
@@ -12,11 +13,12 @@ from ..directives import ComputeInline, Directive
 from ..machine import Machine
 from ..scheduled import Undecided
 from . import kernels, products
-from .analysis import cost, factors, fits, follows, is_product, pointwise, sites, volume, work
+from .analysis import cost, factors, fits, follows, is_product, plain, pointwise, sites, volume, work
 
 Directives = tuple[Directive, ...]
 _CHEAP = 1
 _STRIP_WINDOW = 64
+_WORTH_A_ROW = 12              # vector instructions that are cheaper than a trip through the cache
 
 
 @dataclass
@@ -63,10 +65,50 @@ def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]
             assert current is not None
             after = inline(after, current)
     chosen = Chosen(after, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, set(inlined))
-    for s in reversed(after.stages):
+    inline_windows(chosen)
+    for s in reversed(chosen.graph.stages):
         if chosen.free(s):
             schedule_kernel(chosen, s)
     return chosen.directives
+
+
+def inline_windows(chosen: Chosen) -> None:
+    """Cheap producers of stencils go into their readers: what neighbouring rows share stays in registers when rows are unrolled."""
+    from ..rewrites import inline
+
+    for s in chosen.graph.stages:
+        current = chosen.graph.stage(s.id)
+        assert current is not None
+        readers = chosen.graph.consumers[s.id]
+        if (s.reduction is not None or s.id in chosen.graph.outputs or not chosen.free(s) or len(s.axes) < 2 or not readers
+                or not all(chosen.free(c) and c.reduction is None and len(c.axes) == len(s.axes) and chosen.may_fuse(s.id, c.id) for c in readers)):
+            continue
+        if cost(current) * (sum(_evaluations(c, current) for c in readers) - 1) <= _WORTH_A_ROW:
+            chosen.graph = inline(chosen.graph, current)
+            chosen.inlined.add(s.id)
+            chosen.directives[s.path] = (ComputeInline(),)
+
+
+def _evaluations(c: Stage, p: Stage) -> float:
+    """How often a reader evaluates p for each of its elements when four of its rows are unrolled and share what they can."""
+    columns: dict[object, set[int]] = {}
+    for index in sites(c, p.id):
+        row = linear(plain(index[0]))
+        offset = row.constant if isinstance(row.constant, int) else 0
+        columns.setdefault(index[1:], set()).add(offset)
+    return sum((4 + max(rows) - min(rows)) / 4 for rows in columns.values())
+
+
+def windowed(chosen: Chosen, root: Stage) -> bool:
+    """Whether rows of root share reads, so that unrolling them pays."""
+    if root.reduction is not None or len(root.axes) < 2:
+        return False
+    free = strip_members(chosen, root)
+    rows: dict[object, set[object]] = {}
+    for r in root.reads:
+        if len(r.index) >= 2:
+            rows.setdefault((r.source, r.index[1:]), set()).add(r.index[0])
+    return not free and any(len(v) > 1 for v in rows.values())
 
 
 def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
@@ -109,6 +151,9 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
         chosen.placed |= {s.id for s in row}
         chosen.directives |= kernels.rows(g, root, row, depth, chosen.machine, chosen.undecided.reassociate)
         return
+    if windowed(chosen, root):
+        chosen.directives |= kernels.window(chosen.graph, root, chosen.machine)
+        return
     strip = strip_members(chosen, root)
     if strip:
         chosen.placed |= {s.id for s in strip}
@@ -137,7 +182,8 @@ def row_members(chosen: Chosen, root: Stage) -> tuple[int, list[Stage]]:
     """Producers that follow root's outer axes and are computed row by row inside it: softmax, norms."""
     for depth in range(len(root.axes) - (0 if root.reduction else 1), 0, -1):
         members = _closure(chosen, root, lambda c, p, depth=depth: follows(c, p, depth) and factors(p) is None)  # type: ignore[misc]
-        if any(m.reduction is not None for m in members) or (root.reduction is not None and members):
+        whole = [m for m in (*members, root) if m.reduction is not None and not kernels.is_window(m)]
+        if whole and members:
             return depth, members
     return 0, []
 
@@ -159,13 +205,9 @@ def strip_members(chosen: Chosen, root: Stage) -> list[Stage]:
 
 def _moves_along(c: Stage, index: tuple[object, ...]) -> bool:
     """Whether the first index moves with c's first axis only, plus constants and small windows."""
-    from fluorite.algo.expr import Axis, Expr, Op
-
     first = index[0]
     assert isinstance(first, Expr)
-    if isinstance(first, Op) and first.op == "edge":
-        first = first.args[0]
-    form = linear(first)
+    form = linear(plain(first))
     windows = set(c.reduce_axes)
     return form.coefficient(c.axes[0]) == 1 and all(isinstance(a, Axis) and (a is c.axes[0] or a in windows) for a in form.atoms)
 

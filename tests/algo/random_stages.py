@@ -1,4 +1,5 @@
 """Hypothesis strategies: small random stages over random inputs, written as a user would write them."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -27,11 +28,17 @@ class Call(NamedTuple):
 EXTENTS = st.sampled_from([3, 5, 7, 2, 1])
 OPERATIONS = {
     "bool": (("and", "or", "xor", "min", "max"), ("not", "abs", "sign")),
-    "int": (("add", "sub", "mul", "floordiv", "mod", "min", "max", "and", "or", "xor", "shl", "shr"), ("neg", "not", "abs", "sign", "floor", "round")),
+    "int": (
+        ("add", "sub", "mul", "floordiv", "mod", "min", "max", "and", "or", "xor", "shl", "shr"),
+        ("neg", "not", "abs", "sign", "floor", "round"),
+    ),
     "float": (("add", "sub", "mul", "div", "min", "max"), ("neg", "abs", "sign", "floor", "ceil", "round", "trunc")),
 }
-REDUCTIONS = {"bool": ("any", "all", "sum", "max", "argmax"), "int": ("sum", "prod", "max", "min", "argmax", "argmin", "any"),
-              "float": ("sum", "prod", "max", "min", "argmax", "argmin")}
+REDUCTIONS = {
+    "bool": ("any", "all", "sum", "max", "argmax"),
+    "int": ("sum", "prod", "max", "min", "argmax", "argmin", "any"),
+    "float": ("sum", "prod", "max", "min", "argmax", "argmin"),
+}
 
 
 def arrays(draw: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
@@ -66,8 +73,11 @@ class _Body:
             case 1:
                 return total % pick(st.integers(1, 5))
             case 5:
-                return total + self.value(1, pick(st.sampled_from(["int32", "uint8", "int64", "uint64"])), False) if pick(st.booleans()) else \
-                    self.value(1, "int32", False)
+                return (
+                    total + self.value(1, pick(st.sampled_from(["int32", "uint8", "int64", "uint64"])), False)
+                    if pick(st.booleans())
+                    else self.value(1, "int32", False)
+                )
             case 6 if self.axes:
                 return pick(st.sampled_from(self.axes)) + 0
         return total

@@ -1,4 +1,5 @@
 """A second meaning of a stage, one element at a time in plain Python: slow, obvious, and written without looking at the interpreter."""
+
 from __future__ import annotations
 
 import fractions
@@ -40,7 +41,7 @@ def place(kind_: str, i: int, n: int) -> int:
         return min(max(i, 0), n - 1)
     if kind_ == "wrap":
         return i - n * math.floor(fractions.Fraction(i, n))
-    if abs(i) > 1000 and n > 1:      # whole periods first, then one mirror after the other
+    if abs(i) > 1000 and n > 1:  # whole periods first, then one mirror after the other
         i -= 2 * (n - 1) * (i // (2 * (n - 1)))
     while n > 1 and not 0 <= i < n:
         i = -i if i < 0 else 2 * (n - 1) - i
@@ -51,9 +52,18 @@ def integer(op: str, a: int, b: int, dtype: str | None) -> int:
     """dtype None is exact index arithmetic."""
     bits = 64 if dtype is None else np.dtype(dtype).itemsize * 8
     out = {
-        "add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b, "floordiv": lambda: a // b if b else 0, "mod": lambda: a % b if b else 0,
-        "min": lambda: min(a, b), "max": lambda: max(a, b), "and": lambda: a & b, "or": lambda: a | b, "xor": lambda: a ^ b,
-        "shl": lambda: a << b if 0 <= b < bits else 0, "shr": lambda: a >> b if 0 <= b < bits else (-1 if a < 0 else 0),
+        "add": lambda: a + b,
+        "sub": lambda: a - b,
+        "mul": lambda: a * b,
+        "floordiv": lambda: a // b if b else 0,
+        "mod": lambda: a % b if b else 0,
+        "min": lambda: min(a, b),
+        "max": lambda: max(a, b),
+        "and": lambda: a & b,
+        "or": lambda: a | b,
+        "xor": lambda: a ^ b,
+        "shl": lambda: a << b if 0 <= b < bits else 0,
+        "shr": lambda: a >> b if 0 <= b < bits else (-1 if a < 0 else 0),
     }[op]()
     return out if dtype is None else wrapped(out, dtype)
 
@@ -78,7 +88,9 @@ class Element:
                 return env[e]
             case Read(source, index):
                 where = tuple(self.at(i, env) for i in index)
-                assert all(0 <= i < n for i, n in zip(where, self.arrays[source].shape, strict=True)), "a read that is evaluated is in bounds"
+                assert all(0 <= i < n for i, n in zip(where, self.arrays[source].shape, strict=True)), (
+                    "a read that is evaluated is in bounds"
+                )
                 found = self.arrays[source][where]
                 return found if kind(e.dtype) == "float" else found.item()
             case Op(op="where", args=(c, a, b)):

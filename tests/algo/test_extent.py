@@ -1,14 +1,28 @@
 """Extents are integers: every law and every proof is checked by substituting numbers."""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from fluorite.algo.extent import (
+    Dim,
+    Extent,
+    at_most,
+    ceildiv,
+    evaluate,
+    exact_quotient,
+    floordiv,
+    maximum,
+    minimum,
+    nonnegative,
+    substitute,
+    symbol,
+    symbols_of,
+    to_json,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from fluorite.algo.extent import (Dim, Extent, at_most, ceildiv, evaluate, exact_quotient, floordiv, maximum, minimum, nonnegative, substitute,
-                                  symbol, symbols_of, to_json)
 
 H, W = symbol("h"), symbol("w")
 VALUES = [{"h": h, "w": w} for h in (1, 2, 3, 8, 17) for w in (1, 4, 5)]
@@ -35,7 +49,7 @@ def extents(draw: Any, depth: int = 3) -> Extent:
     return a
 
 
-QUICK = settings(deadline=None, max_examples=200)
+QUICK = settings(deadline=None, max_examples=80)
 
 
 @QUICK
@@ -94,10 +108,22 @@ def from_json(form: Any, values: dict[str, int]) -> int:
     return {"//": lambda a, b: a // b, "min": min, "max": max}[op](*found)  # type: ignore[operator,no-any-return]
 
 
-@pytest.mark.parametrize(("e", "text"), [
-    (H + 0, "h"), (H - 2, "h-2"), (H * W + H, "h+h*w"), (H - H, "0"), (H * 2 // 2, "h"), ((H * 4 + 3) // 4, "h"), (H // 2, "(h)//2"),
-    ((H + 1) // (W + 1), "(h+1)//(w+1)"), (maximum(H, 1), "h"), (maximum(H, W), "max(h, w)"), (minimum(H, H + 1), "h"),
-])
+@pytest.mark.parametrize(
+    ("e", "text"),
+    [
+        (H + 0, "h"),
+        (H - 2, "h-2"),
+        (H * W + H, "h+h*w"),
+        (H - H, "0"),
+        (H * 2 // 2, "h"),
+        ((H * 4 + 3) // 4, "h"),
+        (H // 2, "(h)//2"),
+        ((H + 1) // (W + 1), "(h+1)//(w+1)"),
+        (maximum(H, 1), "h"),
+        (maximum(H, W), "max(h, w)"),
+        (minimum(H, H + 1), "h"),
+    ],
+)
 def test_normal_form_and_text(e: Extent, text: str) -> None:
     assert str(e) == text
 

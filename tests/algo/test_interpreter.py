@@ -1,4 +1,5 @@
 """The interpreter on known cases: the semantics where languages differ, sizes, refusals, memory and speed."""
+
 from __future__ import annotations
 
 import math
@@ -20,15 +21,29 @@ from fluorite.algo.trace import reduce, stage
 from fluorite.algo.types import boolean, f32, f64, i8, i32, i64, u8, u16, u32, u64
 from scipy import special
 
-DTYPE = {"float32": f32, "float64": f64, "int8": i8, "int32": i32, "int64": i64, "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "bool": boolean}
+DTYPE = {
+    "float32": f32,
+    "float64": f64,
+    "int8": i8,
+    "int32": i32,
+    "int64": i64,
+    "uint8": u8,
+    "uint16": u16,
+    "uint32": u32,
+    "uint64": u64,
+    "bool": boolean,
+}
 
 
 def elementwise(fn: Any, *arrays: Any) -> np.ndarray[Any, Any]:
     """fn of elements, over vectors."""
     values = [np.atleast_1d(np.asarray(a)) for a in arrays]
     specs = dict(zip("xyz", [DTYPE[a.dtype.name]("n") for a in values], strict=False))
-    build = {1: lambda x: stage(lambda i: fn(x[i])), 2: lambda x, y: stage(lambda i: fn(x[i], y[i])),
-             3: lambda x, y, z: stage(lambda i: fn(x[i], y[i], z[i]))}[len(values)]
+    build = {
+        1: lambda x: stage(lambda i: fn(x[i])),
+        2: lambda x, y: stage(lambda i: fn(x[i], y[i])),
+        3: lambda x, y, z: stage(lambda i: fn(x[i], y[i], z[i])),
+    }[len(values)]
     found: np.ndarray[Any, Any] = trace(build, inputs=specs).run(*values)
     return found
 
@@ -63,8 +78,9 @@ def test_shifts_by_the_width_or_more(dtype: str) -> None:
     for value in (1, 77, 0) if dtype.startswith("u") else (1, 77, -1, -5):
         x = np.full(by.shape, value, dtype)
         left = [(value << int(b)) % 2**width if b < width else 0 for b in by]
-        assert elementwise(op("shl"), x, by).astype(np.uint64).tolist() == [v % 2**64 if dtype.startswith("u") else
-                                                                             _signed(v, width) % 2**64 for v in left]
+        assert elementwise(op("shl"), x, by).astype(np.uint64).tolist() == [
+            v % 2**64 if dtype.startswith("u") else _signed(v, width) % 2**64 for v in left
+        ]
         assert elementwise(op("shr"), x, by).tolist() == [value >> int(b) if b < width else (-1 if value < 0 else 0) for b in by]
 
 
@@ -77,8 +93,8 @@ def _signed(v: int, width: int) -> int:
 def test_float_to_integer_saturates(dtype: str, source: str) -> None:
     info = np.iinfo(dtype)
     x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 2.9, -2.9, -0.5, float(info.max), float(info.min), 100.5], source)
-    expected = [0 if math.isnan(v) else info.max if v > info.max else info.min if v < info.min else min(max(math.trunc(v), info.min), info.max) for v in
-                map(lambda v: v if not math.isinf(v) else math.copysign(1e300, v), x.tolist())]
+    finite = [math.copysign(1e300, v) if math.isinf(v) else v for v in x.tolist()]
+    expected = [0 if math.isnan(v) else min(max(math.trunc(v), info.min), info.max) for v in finite]
     assert elementwise(lambda v: cast(v, dtype), x).tolist() == expected
 
 
@@ -98,10 +114,27 @@ def test_extrema_propagate_nan_and_argmax_takes_the_first() -> None:
     assert where_is("argmax", [1, 3, nan, nan, 9]) == 2 and where_is("argmin", [1, nan, -3]) == 1
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 10**6])
+@pytest.mark.parametrize("kind", ["argmax", "argmin", "max", "sum", "any"])
+def test_reductions_cut_anywhere(kind: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uneven pieces of the result and of the reduction axes, with the answer in any of them."""
+    from fluorite.algo.interpreter import stages
+
+    graph = trace(lambda x: stage(lambda i, j: reduce(kind, lambda k, m: x[i, j, k, m])), inputs={"x": i32(2, 3, 4, 5)})
+    x = np.random.default_rng(limit).integers(-3, 3, (2, 3, 4, 5)).astype(np.int32)
+    flat = x.reshape(2, 3, 20)
+    expected = flat.any(-1) if kind == "any" else getattr(flat, kind)(-1)
+    monkeypatch.setattr(stages, "SLAB", limit)
+    assert (graph.run(x) == expected).all()
+
+
 def test_reductions_over_nothing() -> None:
     expected = {"sum": 0, "prod": 1, "any": False, "all": True}
     for kind, value in expected.items():
-        graph = trace(lambda x, kind=kind: stage(lambda i: reduce(kind, lambda k: x[i, k])), inputs={"x": f32("i", "k") if kind in ("sum", "prod") else boolean("i", "k")})
+        graph = trace(
+            lambda x, kind=kind: stage(lambda i: reduce(kind, lambda k: x[i, k])),
+            inputs={"x": f32("i", "k") if kind in ("sum", "prod") else boolean("i", "k")},
+        )
         empty = np.zeros((2, 0), np.float32 if kind in ("sum", "prod") else bool)
         assert graph.run(empty).tolist() == [value] * 2
         assert graph.run(empty.T).shape == (0,)
@@ -143,10 +176,20 @@ def test_boundaries_pad_as_numpy_does(mode: str, n: int) -> None:
 def test_real_functions(name: str, dtype: str) -> None:
     rng = np.random.default_rng(0)
     x = {"asin": rng.uniform(-1, 1, 400), "acos": rng.uniform(-1, 1, 400), "log1p": rng.uniform(-0.9, 9, 400)}.get(
-        name, rng.uniform(0.01, 30, 400) if name.startswith("log") or "sqrt" in name else rng.normal(0, 3, 400)).astype(dtype)
-    truth = {"rsqrt": lambda v: 1 / np.sqrt(v), "sigmoid": special.expit, "erf": special.erf, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan}
+        name, rng.uniform(0.01, 30, 400) if name.startswith("log") or "sqrt" in name else rng.normal(0, 3, 400)
+    ).astype(dtype)
+    truth = {
+        "rsqrt": lambda v: 1 / np.sqrt(v),
+        "sigmoid": special.expit,
+        "erf": special.erf,
+        "asin": np.arcsin,
+        "acos": np.arccos,
+        "atan": np.arctan,
+    }
     expected = truth.get(name, getattr(np, name, None))(x.astype(np.longdouble) if name not in ("sigmoid", "erf") else x.astype(np.float64))
-    np.testing.assert_allclose(elementwise(op(name), x), expected.astype(np.float64), rtol=16 * np.finfo(dtype).eps, atol=0 if name != "tan" else 1e-6)
+    np.testing.assert_allclose(
+        elementwise(op(name), x), expected.astype(np.float64), rtol=16 * np.finfo(dtype).eps, atol=0 if name != "tan" else 1e-6
+    )
 
 
 def test_erf_is_accurate_everywhere() -> None:
@@ -215,7 +258,7 @@ def test_large_reductions_use_little_memory() -> None:
     finally:
         tracemalloc.stop()
     np.testing.assert_array_equal(found, np.maximum(x - x.min(), x.max() - x))
-    assert peak < 300e6      # 36 million points at 4 bytes in one piece, with intermediate results, would be more
+    assert peak < 300e6  # 36 million points at 4 bytes in one piece, with intermediate results, would be more
 
 
 def test_results_are_nested_as_returned_and_never_alias_inputs() -> None:
@@ -243,16 +286,19 @@ def test_constants_keep_their_type_in_float64() -> None:
     assert run(graph, (np.float32([1]),), float64=True)[0] == float(np.float32(0.1)) != 0.1
 
 
-@pytest.mark.parametrize(("args", "named", "sentence"), [
-    ((), {}, "blur: image is missing, expected float32[h, w]"),
-    ((np.zeros((2, 2), np.float32),) * 2, {}, "2 inputs given, expected image: float32[h, w]"),
-    ((np.zeros((2, 2), np.float32),), {"image": 1}, "given twice"),
-    ((), {"imag": 1.0, "image": np.zeros((2, 2), np.float32)}, "there is no input imag"),
-    ((np.zeros((2, 2)),), {}, "image is float64, expected float32[h, w]"),
-    ((np.zeros(2, np.float32),), {}, "image has shape (2,), expected float32[h, w]"),
-    (("photo.png",), {}, "image is of type str"),
-    (([[1, 2], [3]],), {}, "not a rectangular list"),
-])
+@pytest.mark.parametrize(
+    ("args", "named", "sentence"),
+    [
+        ((), {}, "blur: image is missing, expected float32[h, w]"),
+        ((np.zeros((2, 2), np.float32),) * 2, {}, "2 inputs given, expected image: float32[h, w]"),
+        ((np.zeros((2, 2), np.float32),), {"image": 1}, "given twice"),
+        ((), {"imag": 1.0, "image": np.zeros((2, 2), np.float32)}, "there is no input imag"),
+        ((np.zeros((2, 2)),), {}, "image is float64, expected float32[h, w]"),
+        ((np.zeros(2, np.float32),), {}, "image has shape (2,), expected float32[h, w]"),
+        (("photo.png",), {}, "image is of type str"),
+        (([[1, 2], [3]],), {}, "not a rectangular list"),
+    ],
+)
 def test_wrong_inputs_are_sentences(args: tuple[Any, ...], named: dict[str, Any], sentence: str) -> None:
     with pytest.raises(RunError) as caught:
         blur_graph().run(*args, **named)
@@ -326,8 +372,12 @@ def test_given_parameters_are_checked() -> None:
     assert (graph.run(x, method="predict", parameters=values | {"b": np.float32([1, 2])}) == values["w"][0] + np.float32([1, 2])).all()
     with pytest.raises(RunError) as caught:
         graph.run(x, method="predict", parameters={"w": np.zeros((2, 2), np.float32), "b": np.zeros(2), "q": 1})
-    assert [p.asked for p in caught.value.problems] == ["Affine has no parameter q", "w has shape [2, 2], expected float32[3, 2]",
-                                                        "b is float64, expected float32[2]", "parameter z is missing"]
+    assert [p.asked for p in caught.value.problems] == [
+        "Affine has no parameter q",
+        "w has shape [2, 2], expected float32[3, 2]",
+        "b is float64, expected float32[2]",
+        "parameter z is missing",
+    ]
 
 
 def test_a_method_must_be_named_where_there_are_several() -> None:

@@ -1,4 +1,5 @@
 """Random small stages against loops in plain Python, whole and cut into tiny boxes."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from random_stages import Call, random_call
 from scalar_reference import evaluate_stage
 
-RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=250)
+RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
 
 
 def agrees(graph: Graph, inputs: tuple[np.ndarray[Any, Any], ...]) -> None:

@@ -1,18 +1,18 @@
 """Index arithmetic against brute force: whatever is proved or rewritten holds at every point."""
+
 from __future__ import annotations
 
 import itertools
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from scalar_reference import Element
-
 from fluorite.algo.expr import Axis, Expr, Op, Size, as_expr, axis, binary, cast, show, substitute, where
 from fluorite.algo.extent import Extent, evaluate, symbol
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import bounds, linear, simplify, within
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scalar_reference import Element
 
 N = symbol("n")
 SIZES: list[Extent] = [1, 2, 3, 5, 7, N, N + 2, N * 3, N * 2 - 1]
@@ -44,12 +44,14 @@ def index(draw: Any, depth: int = 3) -> Expr:
 
 
 RANGES = st.fixed_dictionaries({a: st.sampled_from([*SIZES, 200]) for a in AXES})
-MANY = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=400)
+MANY = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=200)
 
 
 def points(ranges: dict[Axis, Extent], n: int) -> Any:
     """Corners and some of the inside."""
-    each = [sorted({0, 1, 2, size // 2, size - 2, size - 1} & set(range(size))) for size in (evaluate(e, {"n": n}) for e in ranges.values())]
+    each = [
+        sorted({0, 1, 2, size // 2, size - 2, size - 1} & set(range(size))) for size in (evaluate(e, {"n": n}) for e in ranges.values())
+    ]
     return (dict(zip(ranges, p, strict=True)) for p in itertools.product(*each))
 
 
@@ -88,18 +90,21 @@ def test_the_linear_form_is_the_expression(e: Expr, ranges: dict[Axis, Extent], 
         assert at(again, point) == at(e, point)
 
 
-@pytest.mark.parametrize(("text", "e", "ranges"), [
-    ("h//2", lambda h, d: (h * 8 + d) // 16, {"h": 100, "d": 8}),
-    ("c", lambda h, d: (h * 5 + d) // 5, {"h": 9, "d": 5}),
-    ("d", lambda h, d: (h * 5 + d) % 5, {"h": 9, "d": 5}),
-    ("h", lambda h, d: (h * N + d) // N, {"h": 9, "d": N}),
-    ("h", lambda h, d: Op("edge", (h, Size(N)), "int32", True), {"h": N, "d": 1}),
-    ("h", lambda h, d: binary("min", h, Size(N) - 1), {"h": N, "d": 1}),
-    ("True", lambda h, d: h < as_expr(N), {"h": N, "d": 1}),
-    ("False", lambda h, d: h * 2 < as_expr(-1), {"h": N, "d": 1}),
-    ("h", lambda h, d: where(as_expr(0) <= h, h, 0 - h), {"h": N, "d": 1}),
-    ("0", lambda h, d: d // 5, {"h": 1, "d": 5}),
-])
+@pytest.mark.parametrize(
+    ("text", "e", "ranges"),
+    [
+        ("h//2", lambda h, d: (h * 8 + d) // 16, {"h": 100, "d": 8}),
+        ("c", lambda h, d: (h * 5 + d) // 5, {"h": 9, "d": 5}),
+        ("d", lambda h, d: (h * 5 + d) % 5, {"h": 9, "d": 5}),
+        ("h", lambda h, d: (h * N + d) // N, {"h": 9, "d": N}),
+        ("h", lambda h, d: Op("edge", (h, Size(N)), "int32", True), {"h": N, "d": 1}),
+        ("h", lambda h, d: binary("min", h, Size(N) - 1), {"h": N, "d": 1}),
+        ("True", lambda h, d: h < as_expr(N), {"h": N, "d": 1}),
+        ("False", lambda h, d: h * 2 < as_expr(-1), {"h": N, "d": 1}),
+        ("h", lambda h, d: where(as_expr(0) <= h, h, 0 - h), {"h": N, "d": 1}),
+        ("0", lambda h, d: d // 5, {"h": 1, "d": 5}),
+    ],
+)
 def test_known_simplifications(text: str, e: Any, ranges: dict[str, Extent]) -> None:
     h, d = axis("h"), axis("d")
     simple = simplify(e(h, d), {h: ranges["h"], d: ranges["d"]})

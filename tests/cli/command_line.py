@@ -1,4 +1,5 @@
 """One command line in this process, with what it printed."""
+
 from __future__ import annotations
 
 import io
@@ -9,7 +10,7 @@ from typing import Any
 
 from fluorite.cli.app import main
 
-PHOTO = '''
+PHOTO = """
 import fluorite as fl
 
 Gray = fl.f32[fl.Tensor, "h", "w"]
@@ -29,14 +30,14 @@ def sharpen(image: Gray, amount: fl.f32[fl.Tensor]):
 
 def helper(x):
     return x
-'''
-DOUBLE = '''
+"""
+DOUBLE = """
 import fluorite as fl
 
 
 def double(x: fl.f32[fl.Tensor, "n"]):
     return fl.stage(lambda i: x[i] * 2, name="twice")
-'''
+"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
 """Every code of every problem is explained, and none is used for two kinds of things."""
+
 from __future__ import annotations
 
 import re
@@ -13,7 +14,12 @@ ROOT = Path(package.__file__).parent
 
 
 def used() -> set[str]:
-    text = "\n".join(path.read_text() for room in ("algo", "schedule", "codegen", "cli") for path in (ROOT / room).rglob("*.py") if path.name != "codes.py")
+    text = "\n".join(
+        path.read_text()
+        for room in ("algo", "schedule", "codegen", "cli")
+        for path in (ROOT / room).rglob("*.py")
+        if path.name != "codes.py"
+    )
     return set(re.findall(r'"([APBRX]\d{3})"', text))
 
 

@@ -1,4 +1,5 @@
 """MODEL: what it may be, and what is said of what it is not."""
+
 from __future__ import annotations
 
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import fluorite
 
-NET = '''
+NET = """
 import fluorite as fl
 
 
@@ -25,7 +26,7 @@ def loose(x: fl.f32[fl.Tensor, "n"]):
 
 
 small = Net(3)
-'''
+"""
 
 
 def test_a_file_with_one_model_is_enough() -> None:
@@ -64,7 +65,9 @@ def test_a_file_imports_its_neighbours_and_leaves_the_path_alone(here: Path) -> 
     folder = here / "deep"
     folder.mkdir()
     (folder / "neighbour_of_model.py").write_text("factor = 3\n")
-    (folder / "scaled.py").write_text((here / "double.py").read_text().replace("x[i] * 2", "x[i] * neighbour_of_model.factor") + "\nimport neighbour_of_model\n")
+    (folder / "scaled.py").write_text(
+        (here / "double.py").read_text().replace("x[i] * 2", "x[i] * neighbour_of_model.factor") + "\nimport neighbour_of_model\n"
+    )
     before = list(sys.path)
     ran = fluorite("show", "deep/scaled.py", "--at", "graph")
     assert ran.code == 0 and "* 3.0" in ran.out, ran.err
@@ -88,13 +91,16 @@ def test_a_model_may_have_the_name_of_a_standard_module(here: Path) -> None:
         ("photo.py:Gray", 2, "a model is a function or a fl.Program"),
         ("photo.py:fl", 2, "a model is a function or a fl.Program"),
         (".", 2, "no artefact of fluorite"),
+        ("notes.txt", 2, "no Python file"),
+        ("photo.py:", 2, "photo.py"),
         ("net.onnx", 1, "not built yet"),
         ("no such thing", 2, "there is no such file or folder"),
         ("missing_module_here:f", 1, "ModuleNotFoundError"),
         ("photo.py:helper", 1, "A125"),
     ],
 )
-def test_what_is_no_model_is_told_in_a_sentence(model: str, code: int, said: str) -> None:
+def test_what_is_no_model_is_told_in_a_sentence(here: Path, model: str, code: int, said: str) -> None:
+    (here / "notes.txt").touch()
     ran = fluorite("show", model, "--at", "graph")
     assert ran.code == code and ran.out == ""
     assert said in ran.err and "Traceback" not in ran.err

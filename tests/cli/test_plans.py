@@ -1,4 +1,5 @@
 """PLAN, and whether it belongs to MODEL."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """Streams, exit codes, --json, colour, and how fast --help is."""
+
 from __future__ import annotations
 
 import json
@@ -29,13 +30,20 @@ def test_every_verb_has_help(words: tuple[str, ...]) -> None:
     assert ran.code == 0 and "--json" in ran.out and "-q, --quiet" in ran.out and "--color" in ran.out
 
 
+SECONDS = """
+import resource, sys
+from fluorite.cli.app import main
+main(["--help"])
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, file=sys.stderr)
+sys.exit(any(name in sys.modules for name in ("numpy", "tvm", "yaml", "rich.progress")))
+"""
+
+
 def test_help_is_quick() -> None:
-    """Processor seconds of the process, which other jobs on the machine do not change much."""
-    code = "import resource, sys\nfrom fluorite.cli.app import main\nmain(['--help'])\nu = resource.getrusage(resource.RUSAGE_SELF)\nprint(u.ru_utime + u.ru_stime, file=sys.stderr)"
-    seconds = min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr) for _ in range(3))
-    assert seconds < 0.3
-    code = "import sys\nfrom fluorite.cli.app import main\nmain(['--help'])\nsys.exit(any(m in sys.modules for m in ('numpy', 'tvm', 'yaml', 'rich.progress')))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+    """Processor seconds of the process, which other jobs on the machine do not change much; and nothing heavy was imported."""
+    runs = [subprocess.run([sys.executable, "-c", SECONDS], capture_output=True, text=True, check=True) for _ in range(3)]
+    assert min(float(one.stderr) for one in runs) < 0.3
 
 
 @pytest.mark.parametrize("words", [(v,) for v in LATER] + [("plan", "auto"), ("plan", "rebase")])
@@ -48,14 +56,27 @@ def test_verbs_of_later_versions_are_refused_with_a_sentence(words: tuple[str, .
 @pytest.mark.parametrize(
     "words",
     [
-        ("nonsense",), ("check", "double.py", "--bogus"), ("check", "double.py", "--seed", "x"), ("plan", "diff", "a.yaml"), ("tune", "double.py"),
-        ("build", "double.py"), ("check", "double.py", "--color", "blue"), ("check", "double.py", "--extents", "n"), ("check", "double.py", "--extents", "n=-3"),
-        ("check", "double.py", "--extents", "m=3"), ("show", "double.py", "--at", "nowhere"), ("explain", "P999"), ("plan", "directives", "tilo"),
-        ("run", "double.py", "--set", "y=3"), ("run", "double.py", "--set", "x"), ("run", "double.py", "--set", "x=wat"),
+        "nonsense",
+        "check double.py --bogus",
+        "check double.py --seed x",
+        "plan diff a.yaml",
+        "check double.py --plan a.yaml --plan b.yaml",
+        "tune double.py",
+        "build double.py",
+        "check double.py --color blue",
+        "check double.py --extents n",
+        "check double.py --extents n=-3",
+        "check double.py --extents m=3",
+        "show double.py --at nowhere",
+        "explain P999",
+        "plan directives tilo",
+        "run double.py --set y=3",
+        "run double.py --set x",
+        "run double.py --set x=wat",
     ],
-)  # fmt: skip
-def test_wrong_usage_is_2(words: tuple[str, ...]) -> None:
-    ran = fluorite(*words, "--json")
+)
+def test_wrong_usage_is_2(words: str) -> None:
+    ran = fluorite(*words.split(), "--json")
     assert ran.code == 2 and ran.err and "Traceback" not in ran.err
     document = ran.document
     assert not document["ok"] and [e["kind"] for e in document["errors"]] == ["usage"]
@@ -89,7 +110,9 @@ def test_an_internal_error_is_a_bug_of_ours(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_interrupted_is_130(here: Path) -> None:
     (here / "slow.py").write_text("import time\nopen('started', 'w').close()\ntime.sleep(60)\n")
-    process = subprocess.Popen([sys.executable, "-m", "fluorite", "check", "slow.py", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fluorite", "check", "slow.py", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     for _ in range(300):
         if (here / "started").exists():
             break
@@ -103,7 +126,9 @@ def test_interrupted_is_130(here: Path) -> None:
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)
-    process = subprocess.run([sys.executable, "-m", "fluorite", "plan", "schema"], stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    process = subprocess.run(
+        [sys.executable, "-m", "fluorite", "plan", "schema"], stdout=write, stderr=subprocess.PIPE, text=True, check=False
+    )
     os.close(write)
     assert process.returncode == 0 and process.stderr == ""
 

@@ -7,7 +7,7 @@ index out of bounds; memory that is read before anything was written there. Not 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,12 +19,22 @@ SEVERAL, NOBODY = -2, -1
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Min": np.minimum, "Max": np.maximum, "LT": np.less, "LE": np.less_equal,
     "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal, "And": np.logical_and, "Or": np.logical_or,
+    "RShift": np.right_shift, "LShift": np.left_shift, "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
     "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Mod": np.fmod,
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "sqrt": np.sqrt, "log": np.log, "tanh": np.tanh, "fabs": np.abs, "floor": np.floor, "expf": np.exp, "sqrtf": np.sqrt,
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "shift_left": np.left_shift, "shift_right": np.right_shift,
 }  # fmt: skip
+
+
+@dataclass
+class Planted:
+    """A fault put into a kernel: one barrier left out, or one buffer an element too short. `barriers` are those met so far."""
+
+    without_barrier: int | None = None
+    short: str = ""
+    barriers: dict[Any, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -49,7 +59,8 @@ def shared(name: str, size: int, dtype: str) -> Memory:
 class Block:
     """One block of a launch."""
 
-    def __init__(self, values: Mapping[Any, Any], blocks: Mapping[str, int], threads: Mapping[str, int]) -> None:
+    def __init__(self, values: Mapping[Any, Any], blocks: Mapping[str, int], threads: Mapping[str, int], planted: Planted | None = None) -> None:
+        self.planted = planted or Planted()
         self.values: dict[Any, Any] = dict(values)
         self.count = int(np.prod(list(threads.values()), dtype=int))
         self.threads = np.arange(self.count)
@@ -107,12 +118,14 @@ class Block:
         if "tvm_storage_sync" not in e.op.name:
             self.value(e, active)
             return
+        if self.planted.barriers.setdefault(e, len(self.planted.barriers)) == self.planted.without_barrier:
+            return
         if not active.all():
             self.fault(f"barrier that thread {int(np.argmin(active))} and {int((~active).sum()) - 1} others do not reach")
         self.epoch += 1
 
     def allocate(self, b: Any) -> None:
-        size = int(np.prod([int(n) for n in b.shape], dtype=int))
+        size = int(np.prod([int(n) for n in b.shape], dtype=int)) - (b.name == self.planted.short)
         if b.scope().startswith("shared"):
             self.memory[b] = shared(b.name, size, str(b.dtype))
         else:
@@ -217,33 +230,21 @@ class Block:
         m.written[element] = True
 
 
-def launch(function: Any, values: Mapping[str, Any]) -> list[str]:
-    """Every block of a launch, one after the other; arrays (flat, by the parameters' names) are written in place. The faults that were found."""
-    bound = {p: values[p.name.removesuffix("_ptr")] for p in function.params}
-    extents: dict[str, Any] = {}
-    probe = Block(bound, {}, {})
+def launch(function: Any, values: Sequence[Any], extents: Mapping[str, int], planted: Planted | None = None) -> list[str]:
+    """Every block of a launch, one after the other: the faults that were found.
 
-    def measure(s: Any) -> None:
-        if type(s).__name__ == "SeqStmt":
-            for each in s.seq:
-                measure(each)
-        elif type(s).__name__ == "AttrStmt":
-            if s.attr_key == "thread_extent":
-                extents[s.node.thread_tag] = int(np.asarray(probe.value(s.value, np.ones(1, bool))).flat[0])
-            measure(s.body)
-        elif type(s).__name__ == "Bind":
-            probe.values[s.var] = probe.value(s.value, np.ones(1, bool))
-
-    measure(function.body)
+    `values` are those of the parameters, flat arrays among them, which are written in place; `extents` the blocks and threads by tag.
+    """
+    bound = dict(zip(function.params, (v if isinstance(v, np.ndarray) else np.array([[v]]) for v in values), strict=True))
     grid = {tag: n for tag, n in extents.items() if tag.startswith("block")}
     threads = {tag: n for tag, n in extents.items() if tag.startswith("thread")}
     faults: list[str] = []
     for position in itertools.product(*(range(n) for n in grid.values())):
-        block = Block(bound, dict(zip(grid, position, strict=True)), threads)
+        block = Block(bound, dict(zip(grid, position, strict=True)), threads, planted)
         with np.errstate(all="ignore"):
             block.run(function.body, np.ones(block.count, bool))
         faults += block.faults
     return faults
 
 
-__all__ = ["Block", "launch"]
+__all__ = ["Block", "Planted", "launch"]

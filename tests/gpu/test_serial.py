@@ -5,7 +5,7 @@ import pytest
 from fluorite.schedule import ExecutionPlan
 
 from .comparing import lowered, serially
-from .gpu_algorithms import DEFAULTS, HAND_MADE, numbers, scaled
+from .gpu_algorithms import DEFAULTS, HAND_MADE, REDUCTIONS, numbers, scaled
 
 
 @pytest.mark.parametrize("name", HAND_MADE)
@@ -43,6 +43,11 @@ def test_a_reduction_by_the_block_reassociates() -> None:
     assert lowered(model, plan)[1].numerics == "reassociates"
     model, plan, _ = HAND_MADE["layer"]
     assert lowered(model, plan)[1].numerics == "exact"
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_by_the_block(name: str) -> None:
+    serially(*REDUCTIONS[name])
 
 
 ORDERS = [

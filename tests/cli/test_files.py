@@ -1,0 +1,77 @@
+"""-o: whole files, and nobody else's."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from command_line import fluorite
+from fluorite.algo.errors import RunError
+from fluorite.cli.files import writable, write
+
+
+def test_a_file_of_our_own_is_replaced(here: Path) -> None:
+    path = here / "out.txt"
+    write(path, b"one")
+    write(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [p.name for p in here.iterdir() if p.name.startswith(".out")] == []
+
+
+@pytest.mark.parametrize("change", [b"mine", b"onE"])
+def test_a_file_that_was_changed_is_not(here: Path, change: bytes) -> None:
+    path = here / "out.txt"
+    write(path, b"one")
+    path.write_bytes(change)
+    with pytest.raises(RunError, match="exists"):
+        write(path, b"two")
+    assert path.read_bytes() == change
+    write(path, b"two", force=True)
+    assert path.read_bytes() == b"two"
+
+
+def test_an_empty_file_is_nobodys(here: Path) -> None:
+    (here / "out.txt").touch()
+    write(here / "out.txt", b"one")
+
+
+def test_places_that_cannot_be_written(here: Path) -> None:
+    for path in (here, here / "absent" / "out.txt"):
+        with pytest.raises(RunError, match="cannot be written"):
+            writable(path)
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder(here: Path) -> None:
+    folder = here / "fixed"
+    folder.mkdir()
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(RunError, match="read-only"):
+        writable(folder / "out.txt")
+
+
+def test_a_write_that_fails_leaves_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(RunError, match="no space left"):
+        write(here / "out.txt", b"one")
+    assert not (here / "out.txt").exists() and not [p for p in here.iterdir() if p.name.startswith(".out")]
+
+
+def test_without_a_cache_it_asks_for_force(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "file").write_text("no folder")
+    monkeypatch.setenv("FLUORITE_CACHE", str(here / "file"))
+    write(here / "out.txt", b"one")
+    with pytest.raises(RunError, match="exists"):
+        write(here / "out.txt", b"two")
+
+
+def test_it_is_refused_before_the_work_is_done(here: Path) -> None:
+    (here / "mine.yaml").write_text("mine")
+    ran = fluorite("plan", "init", "nowhere.py", "-o", "mine.yaml")
+    assert ran.code == 1 and "error[R401]" in ran.err
+    assert (here / "mine.yaml").read_text() == "mine"

@@ -1,0 +1,99 @@
+"""show at every level, and explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import fluorite
+from fluorite.schedule import ExecutionPlan
+
+PLAN = """version: 1
+schedule:
+  sharp: [{parallel: y}, {vectorize: {axis: x, width: 8}}]
+  blur: [{parallel: y}]
+  rows: [{compute_at: {stage: blur, axis: y}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("graph", "graph sharpen"),
+        ("plan", "/sharpen/sharp:"),
+        ("loops", "parallel for y"),
+        ("lowered", "kernel sharpen_"),
+        ("source", "define "),
+        ("asm", ".text"),
+    ],
+)
+def test_levels(here: Path, at: str, said: str) -> None:
+    (here / "p.yaml").write_text(PLAN)
+    ran = fluorite("show", "photo.py:sharpen", "--plan", "p.yaml", "--at", at)
+    assert ran.code == 0 and said in ran.out and ran.err == ""
+
+
+def test_the_plan_that_is_shown_is_a_plan(here: Path) -> None:
+    (here / "p.yaml").write_text(PLAN)
+    assert fluorite("show", "photo.py:sharpen", "--plan", "p.yaml", "--at", "plan", "-o", "whole.yaml").code == 0
+    assert ExecutionPlan.load("whole.yaml").fusion.rest == "none"
+    assert fluorite("check", "photo.py:sharpen", "--plan", "whole.yaml", "--quick").code == 0
+
+
+def test_selected_stages_only(here: Path) -> None:
+    (here / "p.yaml").write_text(PLAN)
+    common = ("show", "photo.py:sharpen", "--plan", "p.yaml", "--select", "sharp", "--at")
+    assert fluorite(*common, "graph").out.count("\n") == 1
+    assert list(ExecutionPlan.from_yaml(fluorite(*common, "plan").out).schedule) == ["/sharpen/sharp"]
+    assert "rows" not in fluorite(*common, "loops").out
+    assert fluorite(*common, "lowered").out.count("kernel ") == 1
+    missing = fluorite("show", "photo.py:sharpen", "--select", "sharpp")
+    assert missing.code == 1 and "--select: error[P101]" in missing.err and "sharp" in missing.err
+
+
+def test_extents_are_fixed(here: Path) -> None:
+    text = fluorite("show", "photo.py:blur", "--extents", "h=16,w=32", "--at", "graph").out
+    assert "y:16, x:32" in text
+    assert "h" not in fluorite("show", "photo.py:blur", "--extents", "h=16,w=32", "--at", "loops").out.split("\n", 1)[1].replace(
+        "h = 16", ""
+    )
+
+
+def test_all_problems_of_a_plan_are_told(here: Path) -> None:
+    (here / "p.yaml").write_text("version: 1\nschedule:\n  sharpp: [compute_root]\n  rowss: [compute_root]\n")
+    for at in ("plan", "loops"):
+        ran = fluorite("show", "photo.py:sharpen", "--plan", "p.yaml", "--at", at)
+        assert ran.code == 1 and ran.err.count("error[P101]") == 2
+
+
+@pytest.mark.parametrize("option", [("--after", "fuse"), ("--verify-each",), ("--role", "trainer"), ("--at", "role")])
+def test_levels_of_later_versions(option: tuple[str, ...]) -> None:
+    ran = fluorite("show", "double.py", *option)
+    assert ran.code == 1 and "is not built yet" in ran.err
+
+
+def test_explain_a_model() -> None:
+    ran = fluorite("explain", "photo.py:sharpen", "--extents", "h=64,w=64")
+    assert ran.code == 0 and "flops" in ran.out and "rows" in ran.out
+    assert fluorite("explain", "photo.py:sharpen", "--extents", "h=64,w=64", "--json").document["result"]
+    assert fluorite("explain", "photo.py:sharpen", "--extents", "z=64").code == 2
+    assert fluorite("explain").code == 2
+
+
+GPU = """version: 1
+target: {kind: %s}
+schedule:
+  twice: [{split: {axis: i, factor: 64}}, {gpu_blocks: [i_outer]}, {gpu_threads: [i_inner]}]
+"""
+
+
+@pytest.mark.parametrize(("target", "said"), [("opencl", "__kernel void"), ("cuda, arch: sm_80", "__global__ void")])
+def test_gpu_code(here: Path, target: str, said: str) -> None:
+    (here / "gpu.yaml").write_text(GPU % target)
+    for option in ((), ("--select", "twice")):
+        ran = fluorite("show", "double.py", "--plan", "gpu.yaml", "--at", "source", *option)
+        assert ran.code == 0 and said in ran.out, ran.err
+    refused = fluorite("show", "double.py", "--plan", "gpu.yaml", "--at", "asm")
+    assert refused.code == 2 and "--at source" in refused.err
+    assert fluorite("show", "double.py", "--at", "ptx").code == 2
+    assert fluorite("run", "double.py", "--plan", "gpu.yaml", "--set", "x=[1]").code == 1
