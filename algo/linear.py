@@ -186,7 +186,7 @@ def simplify(e: Expr, ranges: Ranges) -> Expr:
                 return None
             case Op(op="not", args=(Const(value=v),), dtype="bool"):
                 return Const(not v, "bool", False)
-            case Op(op="where", args=(Const(value=c), a, b)):
+            case Op(op="where" | "select", args=(Const(value=c), a, b)):
                 return a if c else b
             case Op(op="add" | "sub" | "mul") if is_index(n):
                 return linear(n).expr()

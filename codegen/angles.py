@@ -2,14 +2,15 @@
 
 Reduction by quarter turns after Cody & Waite, in float64 with pi / 2 in three parts: the first two have 24 bits, so their products with counts below
 2**29 are exact. Up to |x| = 8e8 the angle that is left is right to the last place of float32. Beyond, where neighbouring float32 numbers are 64
-radians apart, the results are some number within the function's range. Forms of the inverses: Cephes. Coefficients: own Remez exchange, relative to the
-function, rounded to the type from the first to the last.
+radians apart, a vector with such a lane asks the C library. Forms of the inverses: Cephes. Coefficients: own Remez exchange, relative to the function,
+rounded to the type from the first to the last.
 """
 from __future__ import annotations
 
 from .lanes import Lanes, Value
 
 _HALF_PI = (1.5707963705062866, -4.371138828673793e-08, -1.7151244994428829e-15)
+_REACH = 8e8
 _HIGH, _LOW = 1.5707963705062866, -4.371139000186243e-08
 
 # (sin(r) / r - 1) / r**2 and (cos(r) - 1 + r**2 / 2) / r**4 in r**2 for |r| <= pi / 4: 2**-27.9, 2**-33, and for tan 2**-37.5, 2**-42.9
@@ -25,12 +26,17 @@ _ASIN = (0.16666631400585175, 0.07502097636461258, 0.04423220083117485, 0.034010
 
 
 def _quarters(wide: Lanes, x: Value) -> tuple[Value, Value]:
-    """The number of quarter turns modulo 2**32 in x >= 0, and the angle that is left, in [-1, 1] whatever x is."""
+    """The number of quarter turns modulo 2**32 in x >= 0, and the angle that is left."""
     fixed = x * 0.6366197723675814 + wide.magic
     count, left = fixed - wide.magic, x
     for part in _HALF_PI:
         left = left - count * part
-    return fixed.bits.low_half(), wide.at_most(wide.at_least(left, -1.0), 1.0)
+    return fixed.bits.low_half(), left
+
+
+def _everywhere(f: Lanes, name: str, x: Value, near: Value) -> Value:
+    """`near`, save beyond the reach of the reduction."""
+    return f.text.rarely(f.abs(x) > _REACH, near, lambda: f.text.intrinsic(name, x))
 
 
 def _wave(f: Lanes, x: Value, shift: int) -> Value:
@@ -44,11 +50,11 @@ def _wave(f: Lanes, x: Value, shift: int) -> Value:
 
 
 def sin(f: Lanes, x: Value) -> Value:
-    return (_wave(f, x, 0).bits ^ f.sign(x)).float
+    return _everywhere(f, "sin", x, (_wave(f, x, 0).bits ^ f.sign(x)).float)
 
 
 def cos(f: Lanes, x: Value) -> Value:
-    return _wave(f, x, 1)
+    return _everywhere(f, "cos", x, _wave(f, x, 1))
 
 
 def tan(f: Lanes, x: Value) -> Value:
@@ -60,7 +66,7 @@ def tan(f: Lanes, x: Value) -> Value:
     cosine = 1 - (0.5 * square - (square * square) * wide.polynomial(square, _COS_WIDE))
     even = (turns & 1).equals(0)
     quotient = even.where(sine, -0.0 - cosine) / even.where(cosine, sine)
-    return (quotient.single().bits ^ f.sign(x)).float
+    return _everywhere(f, "tan", x, (quotient.single().bits ^ f.sign(x)).float)
 
 
 def _arc(f: Lanes, t: Value) -> Value:

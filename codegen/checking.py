@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,15 +12,17 @@ from fluorite.algo.graph import Graph, flatten
 from fluorite.algo.numerics import Comparison, weakest
 from fluorite.algo.numerics import compare as compare_outputs
 from fluorite.algo.program import trace
+from fluorite.schedule import ExecutionPlan
 
 from .compiled import Compiled, compile_kernels
 from .driver import Plan, as_plan, lower_variants, prepared
 from .lowered import Lowered
 from .runtime import assemble
-from .runtime.model import Model
 from .sampling import Array, extents_text, given_inputs, random_inputs, read_inputs, sample_parameters
 from .target import resolve_target
 from .trial_extents import trial_extents
+
+Call = Callable[[str, tuple[Array, ...]], Any]
 
 
 @dataclass(frozen=True)
@@ -129,19 +131,36 @@ def check(
         report = Report(graph.name, name, weakest(*(v.numerics for v in variants)), notes=notes, executed=False)
         if quick:
             return report
+        parameters = sample_parameters(graph, seed)
         if target.machine.is_gpu:
-            return replace(report, notes=(*notes, f"kernels for {target.kind} were not run: this checks what runs on the CPU"))
-        compiled = Compiled(graph, chosen, variants, compile_kernels(variants, target), target, notes)
+            call = _serial(graph, variants[-1], parameters)
+            report = replace(report, notes=(*notes, f"kernels for {target.kind} ran with blocks and threads as loops on this CPU"))
+        else:
+            call = _native(Compiled(graph, chosen, variants, compile_kernels(variants, target), target, notes), parameters)
     except (PlanError, BuildError) as error:
         return Report(graph.name, name, problems=tuple(error.problems), executed=False)
-    parameters = sample_parameters(graph, seed)
-    return replace(report, executed=True, **_compared(compiled, model_of(compiled, parameters), parameters, extents or {}, given, seed))
+    return replace(report, executed=True, **_compared(graph, chosen, variants, call, parameters, extents or {}, given, seed))
 
 
-def model_of(compiled: Compiled, parameters: Mapping[str, Array]) -> Model:
-    """A model in this process with these parameters and the algorithm's constants."""
+def _native(compiled: Compiled, parameters: Mapping[str, Array]) -> Call:
+    """Calls of the compiled model in this process."""
     constants = {t.path: np.asarray(t.value) for t in compiled.graph.leaves if t.kind == "constant"}
-    return assemble(compiled.manifest(compiled.graph.name), compiled.library, {**constants, **parameters})
+    model = assemble(compiled.manifest(compiled.graph.name), compiled.library, {**constants, **parameters})
+    return lambda method, arrays: getattr(model, method)(*arrays)
+
+
+def _serial(graph: Graph, lowered: Lowered, parameters: Mapping[str, Array]) -> Call:
+    """Calls of GPU kernels whose blocks and threads are plain loops. Barriers and device code are not seen."""
+    from .gpu.execution import run
+    from .gpu.serial import serial_functions
+
+    functions = serial_functions(lowered)
+
+    def call(method: str, arrays: tuple[Array, ...]) -> Any:
+        graph.run(*arrays, method=method, parameters=parameters)  # which refuses what no kernel should be given
+        return run(lowered, functions, *arrays, method=method, parameters=parameters)
+
+    return call
 
 
 def _known_extents(graph: Graph, extents: Mapping[str, int]) -> None:
@@ -155,10 +174,16 @@ def _known_extents(graph: Graph, extents: Mapping[str, int]) -> None:
 
 
 def _compared(
-    compiled: Compiled, model: Model, parameters: Mapping[str, Array], extents: Mapping[str, int], given: Mapping[str, Array], seed: int
+    graph: Graph,
+    plan: ExecutionPlan,
+    variants: tuple[Lowered, ...],
+    call: Call,
+    parameters: Mapping[str, Array],
+    extents: Mapping[str, int],
+    given: Mapping[str, Array],
+    seed: int,
 ) -> dict[str, Any]:
-    graph = compiled.graph
-    numerics = weakest(*(v.numerics for v in compiled.variants))
+    numerics = weakest(*(v.numerics for v in variants))
     cases: list[Case] = []
     skipped: list[tuple[str, str, str]] = []
     for m in graph.methods:
@@ -166,11 +191,11 @@ def _compared(
         own = given_inputs(graph, m.name, given)
         if own is not None:
             tried.append((_extents_in(graph, m.name, own), own, "given"))
-        for n, sizes in enumerate(trial_extents(graph, compiled.plan, m.name, _scheduled(compiled.variants), extents)):
+        for n, sizes in enumerate(trial_extents(graph, plan, m.name, _scheduled(variants), extents)):
             tried.append((sizes, random_inputs(graph, m.name, sizes, 2 * seed + n % 2), "random"))
         for sizes, arrays, origin in tried:
             try:
-                cases += [Case(m.name, sizes, origin, found) for found in _outputs(graph, model, m.name, arrays, parameters, numerics)]
+                cases += [Case(m.name, sizes, origin, found) for found in _outputs(graph, call, m.name, arrays, parameters, numerics)]
             except RunError as refused:
                 asked = origin == "given" or (bool(extents) and all(sizes.get(k) == v for k, v in extents.items() if k in sizes))
                 if asked or not graph.symbols(m.name):
@@ -180,11 +205,11 @@ def _compared(
 
 
 def _outputs(
-    graph: Graph, model: Model, method: str, arrays: tuple[Array, ...], parameters: Mapping[str, Array], numerics: str
+    graph: Graph, call: Call, method: str, arrays: tuple[Array, ...], parameters: Mapping[str, Array], numerics: str
 ) -> list[Comparison]:
     """Raises RunError where the algorithm itself refuses such inputs."""
     try:
-        got = getattr(model, method)(*arrays)
+        got = call(method, arrays)
     except FluoriteError as error:
         graph.run(*arrays, method=method, parameters=parameters)
         why = f"the compiled method refuses the call: {error.problems[0].asked}"
@@ -239,4 +264,4 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-__all__ = ["Case", "Report", "check", "model_of"]
+__all__ = ["Case", "Report", "check"]

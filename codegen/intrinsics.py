@@ -1,4 +1,4 @@
-"""What each scalar operation is in TVM's IR. Transcendental functions that vectorise are in `transcendental`."""
+"""What each scalar operation is in TVM's IR."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import numpy as np
 
 from fluorite.algo.dtypes import kind
 
+from .real_functions import CALLS
 from .tvm_adapter import tirx
 
 
@@ -104,12 +105,9 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "shl": _shift(True),
     "shr": _shift(False),
     "isnan": lambda t, a: tirx.NE(a, a),
-    "isinf": lambda t, a: tirx.EQ(tirx.abs(a), tirx.infinity(str(a.dtype))),
-    "isfinite": lambda t, a: tirx.LT(tirx.abs(a), tirx.infinity(str(a.dtype))),
+    "isinf": lambda t, a: tirx.EQ(tirx.abs(a), tirx.infinity(str(a.ty.dtype))),
+    "isfinite": lambda t, a: tirx.LT(tirx.abs(a), tirx.infinity(str(a.ty.dtype))),
     "sqrt": lambda t, a: tirx.sqrt(a),
     "rsqrt": lambda t, a: tirx.Div(tirx.FloatImm(t, 1.0), tirx.sqrt(a)),
-    **{name: (lambda f: lambda t, *a: f(*a))(getattr(tirx, name)) for name in
-       ("exp", "log", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "log1p", "exp2", "log2", "log10", "sinh", "cosh", "asin", "acos", "atan", "atan2", "pow")
-       if hasattr(tirx, name)},
-    "expm1": lambda t, a: tirx.exp(a) - tirx.FloatImm(t, 1.0),
+    **CALLS,
 }

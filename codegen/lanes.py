@@ -1,6 +1,6 @@
 """LLVM IR text for functions that every lane of a vector evaluates in the same way: a straight line of arithmetic on floats and on their bits.
 
-No branches, no memory, no calls of the C library. Steps must hold whether or not a product and a sum are contracted into one fused operation, which
+Steps must hold whether or not a product and a sum are contracted into one fused operation, which
 the code generator does as it likes. Integers wrap.
 """
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Text:
         self.lanes = lanes
         self.lines: list[str] = []
         self.declared: dict[str, None] = {}
+        self.block = "start"
 
     def type(self, element: str) -> str:
         return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
@@ -52,6 +53,22 @@ class Text:
         kind = self.type(element)
         self.declared[f"declare {kind} {full}({', '.join(kind for _ in args)})"] = None
         return self.line(element, f"call {kind} {full}({', '.join(f'{kind} {a.name}' for a in args)})")
+
+    def rarely(self, condition: Value, usual: Value, other: Callable[[], Value]) -> Value:
+        """`usual`, save in lanes where the condition holds. What the others need is only computed where there is such a lane."""
+        anywhere = condition.name
+        if self.lanes > 1:
+            reduce = f"i1 @llvm.vector.reduce.or.v{self.lanes}i1"
+            self.declared[f"declare {reduce}({condition.type})"] = None
+            anywhere = self.line("i1", f"call {reduce}({condition.type} {condition.name})").name
+        self.declared["declare i1 @llvm.expect.i1(i1, i1)"] = None
+        here, number = self.block, len(self.lines)
+        expected = self.line("i1", f"call i1 @llvm.expect.i1(i1 {anywhere}, i1 false)")
+        self.lines += [f"  br i1 {expected.name}, label %rare{number}, label %done{number}", f"rare{number}:"]
+        mixed = condition.where(other(), usual)
+        self.block = f"done{number}"
+        self.lines += [f"  br label %{self.block}", f"{self.block}:"]
+        return self.line(usual.element, f"phi {usual.type} [ {usual.name}, %{here} ], [ {mixed.name}, %rare{number} ]")
 
 
 def _literal(element: str, number: float | int) -> str:

@@ -545,7 +545,7 @@ class _Lowering:
 
     def _versions(self, p: Placed, loops: Sequence[Loop], guards: Sequence[tuple[Expr, Expr]], tests: Sequence[Expr], leaf: Callable[[Sequence[Expr]], Statement],
                   reduction_at: int | None = None) -> Statement:
-        """The loops, as marked where every guard and test holds throughout, else serial with the guards tested."""
+        """The loops as marked where every guard and test holds throughout; where only the guards do, with clamped reads; else serial, tested."""
         tile = {x.var: x.extent for x in loops}
         conditions: list[Expr] = []
         for value, limit in guards:
@@ -565,7 +565,12 @@ class _Lowering:
             fast = best if isinstance(rest, Const) and rest.value else If(rest, best, fast)
         if isinstance(held, Const):
             return fast
-        return If(held, fast, self._written(p, loops, leaf([]), reduction_at, guards, False))
+        slow = self._written(p, loops, leaf([]), reduction_at, guards, False)
+        stored = _all(conditions)
+        if needed and stored is not FALSE and not self.plan.gpu:
+            clamped = self._written(p, loops, leaf([]), reduction_at, (), True)
+            slow = clamped if isinstance(stored, Const) else If(stored, clamped, slow)
+        return If(held, fast, slow)
 
     def _written(self, p: Placed, loops: Sequence[Loop], leaf: Statement, reduction_at: int | None, guards: Sequence[tuple[Expr, Expr]], marked: bool) -> Statement:
         """One version of a tile: its loops around the leaf, with the initialisation of a reduction that begins inside it."""
@@ -598,7 +603,7 @@ class _Lowering:
                     found[as_expr(0) <= a] = None
                     found[a < size] = None
                     return a                        # a clamp of a clamp is tested as it is when the inner one is gone
-                case Op(op="where", args=(c, _, _)) if set(axes_of(c)) & lanes and not any(isinstance(x, Read) for x in walk(c)):
+                case Op(op="where" | "select", args=(c, _, _)) if set(axes_of(c)) & lanes and not any(isinstance(x, Read) for x in walk(c)):
                     for part in _conjuncts(c):
                         if isinstance(part, Op) and part.op in ("lt", "le") and is_index(part.args[0]) and is_index(part.args[1]):
                             found[part] = None
@@ -640,7 +645,10 @@ class _Lowering:
                     return Read(e.source, self._safe(e.index, self.graph[e.source].shape), e.dtype)
             return None
 
-        return simplify(rewrite(p.stage.value, rule, memo), self.ranges)
+        return simplify(rewrite(_eager(p.stage.value, p.stage.ranges, self._shape), rule, memo), self.ranges)
+
+    def _shape(self, source: int) -> tuple[Extent, ...]:
+        return self.graph[source].shape
 
     def _safe(self, index: tuple[Expr, ...], shape_: tuple[Extent, ...]) -> tuple[Expr, ...]:
         """The index, clamped where a tile that sticks out could leave the tensor."""
@@ -718,6 +726,21 @@ def _assume(e: Expr, known: Sequence[Expr], ranges: Mapping[Axis, Extent]) -> Ex
         return None
 
     return simplify(rewrite(e, rule), ranges)
+
+
+def _eager(e: Expr, ranges: Mapping[Axis, Extent], shape_of: Callable[[int], tuple[Extent, ...]]) -> Expr:
+    """e with every choice whose branches may both be computed, because all that they read is there, as a select: that vectorises."""
+
+    def readable(x: Expr) -> bool:
+        return all(within(i, n, ranges) for r in walk(x) if isinstance(r, Read) for i, n in zip(r.index, shape_of(r.source), strict=True))
+
+    def rule(n: Expr) -> Expr | None:
+        match n:
+            case Op(op="where", args=(_, a, b)) if readable(a) and readable(b):
+                return Op("select", n.args, n.dtype, n.weak)
+        return None
+
+    return rewrite(e, rule)
 
 
 def _symbols_in(s: Stage) -> list[str]:

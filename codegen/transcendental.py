@@ -1,7 +1,7 @@
 """The real functions that vectorise: each a straight line of arithmetic instead of a call of the C library for every lane.
 
-Error bounds in units in the last place, for every argument unless said otherwise:
-  float32  below 2; sin, cos and tan for |x| <= 8e8
+Error bounds in units in the last place, for every argument:
+  float32  below 2
   float64  below 2, by way of the same forms, for exp exp2 expm1 log log1p tanh sigmoid sinh cosh erf; the others are the C library's
 Signed zeros, infinities, NaN, subnormal arguments and results, overflow and underflow are as in C99.
 """
@@ -41,7 +41,7 @@ def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
         own = _BOTH.get(name) or (_SINGLE[name] if dtype == "float32" else None)
         result = own(f, *args) if own else text.intrinsic(name, *args)
         parameters = ", ".join(f"{kind} {a.name}" for a in args)
-        parts.append("\n".join([f"define {kind} @{symbol(name, dtype, lanes)}({parameters}) {{", *text.lines, f"  ret {kind} {result.name}", "}"]))
+        parts.append("\n".join([f"define {kind} @{symbol(name, dtype, lanes)}({parameters}) {{", "start:", *text.lines, f"  ret {kind} {result.name}", "}"]))
         declared |= text.declared
     return "\n\n".join([*declared, *parts]) + "\n"
 

@@ -57,7 +57,22 @@ def pipeline(gpu: bool = False) -> Any:
 
 def _registered() -> tuple[Any, Any, Any]:
     default = tirx.compilation_pipeline
-    return pipeline(), default.finalize_host_passes, default.finalize_device_passes
+
+    def finalize_host_passes() -> Any:
+        from .real_functions import own_functions
+
+        return tvm.ir.transform.Sequential([own_functions(), default.finalize_host_passes()])
+
+    return pipeline(), finalize_host_passes, default.finalize_device_passes
+
+
+def register_operation(name: str, lower: Any) -> Any:
+    """A pure operation that vectorises, lowered by `lower(call)` where nothing else takes it."""
+    tvm.ir._ffi_api.RegisterOp(name, "")
+    for key, value in {"TVectorizable": True, "TCallEffectKind": 1, "TScriptPrinterName": name.rsplit(".", 1)[-1]}.items():
+        tvm.ir.op.register_op_attr(name, key, value)
+    tirx.op.register_intrin_lowering(name, "default", f=lower)
+    return tvm.ir.Op.get(name)
 
 
 tirx.compilation_pipeline.register_tir_pipeline("fluorite", _registered)

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("build"), help="where the module goes (default: build)")
     given = parser.parse_args(arguments)
     given.output.mkdir(parents=True, exist_ok=True)
-    fluorite("check", MODEL, "--plan", relative(FOLDER / "attention_tuned.yaml"), "--extents", "n=3,t=50")
+    fluorite("check", MODEL, "--plan", relative(FOLDER / "attention_tuned.yaml"), "--quick")
     fluorite("build", MODEL, "--plan", relative(FOLDER / "attention_tuned.yaml"), "-o", given.output / "attention_tuned")
     module = built_module(given.output / "attention_tuned")
     x = sequences()

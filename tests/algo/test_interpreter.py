@@ -14,8 +14,7 @@ from fluorite.algo.expr import REAL, binary, cast, unary, where
 from fluorite.algo.graph import Graph
 from fluorite.algo.interpreter import evaluate_stages, run
 from fluorite.algo.interpreter.special import erf
-from fluorite.algo.parameters import initial_parameters
-from fluorite.algo.program import Program, method, param, trace
+from fluorite.algo.program import trace
 from fluorite.algo.tensor import Bounded
 from fluorite.algo.trace import reduce, stage
 from fluorite.algo.types import boolean, f32, f64, i8, i32, i64, u8, u16, u32, u64
@@ -340,50 +339,23 @@ def test_strided_big_endian_and_reversed_inputs() -> None:
     assert (graph.run(np.asfortranarray(a)) == expected).all() and (graph.run(a[::-1, ::-1]) == (a[::-1, ::-1].T + a[::-1, -1])).all()
 
 
-# ---------------------------------------------------------------- parameters
-class Affine(Program):
-    def __init__(self) -> None:
-        self.w = param(init=lambda g, shape: g.standard_normal(shape), in_=3, out=2)
-        self.b = param(init=0.5, out=2)
-        self.z = param(out=2)
-
-    @method
-    def predict(self, x: f32("n", 3)) -> Any:  # type: ignore[valid-type]
-        return stage(lambda n, o: self.b[o] + self.z[o] + x[n, 0] * self.w[0, o])
-
-    @method
-    def twice(self, x: f32("n", 3)) -> Any:  # type: ignore[valid-type]
-        return stage(lambda n, d: x[n, d] * 2)
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (3, 0), (0, 0), (1, 1), (2, 5)])
+def test_an_empty_part_is_never_read(n: int, m: int) -> None:
+    graph = trace(
+        lambda a, b: stage(lambda i: where(i < a.shape[0], a[i], b[i - a.shape[0]]), extents={"i": a.shape[0] + b.shape[0]}),
+        inputs={"a": f32("n"), "b": f32("m")},
+    )
+    a, b = np.arange(n, dtype=np.float32), -np.arange(m, dtype=np.float32)
+    assert (graph.run(a, b) == np.concatenate([a, b])).all()
 
 
-def test_parameters_are_drawn_from_the_seed_and_their_path_alone() -> None:
-    graph = trace(Affine)
-    first, again, other = initial_parameters(graph, 0), initial_parameters(graph, 0), initial_parameters(graph, 1)
-    assert (first["w"] == again["w"]).all() and (first["w"] != other["w"]).any() and first["w"].dtype == np.float32
-    assert first["b"].tolist() == [0.5, 0.5] and first["z"].tolist() == [0, 0]
-    alone = trace(Affine, method="predict")
-    assert (initial_parameters(alone, 0)["w"] == first["w"]).all()
+def test_float_remainders_have_the_divisors_sign() -> None:
+    a, b = np.float32([5.5, -5.5, 5.5, -5.5, 1]), np.float32([2, 2, -2, -2, 0])
+    assert elementwise(op("mod"), a, b)[:4].tolist() == [1.5, 0.5, -0.5, -1.5] and np.isnan(elementwise(op("mod"), a, b)[4])
+    assert elementwise(op("floordiv"), a, b)[:4].tolist() == [2, -3, -3, 2]
 
 
-def test_given_parameters_are_checked() -> None:
-    graph = trace(Affine)
-    values = initial_parameters(graph)
-    x = np.ones((1, 3), np.float32)
-    assert (graph.run(x, method="predict", parameters=values | {"b": np.float32([1, 2])}) == values["w"][0] + np.float32([1, 2])).all()
-    with pytest.raises(RunError) as caught:
-        graph.run(x, method="predict", parameters={"w": np.zeros((2, 2), np.float32), "b": np.zeros(2), "q": 1})
-    assert [p.asked for p in caught.value.problems] == [
-        "Affine has no parameter q",
-        "w has shape [2, 2], expected float32[3, 2]",
-        "b is float64, expected float32[2]",
-        "parameter z is missing",
-    ]
-
-
-def test_a_method_must_be_named_where_there_are_several() -> None:
-    graph = trace(Affine)
-    with pytest.raises(RunError, match="several methods"):
-        graph.run(np.ones((1, 3), np.float32))
-    with pytest.raises(RunError, match="no method learn"):
-        graph.run(np.ones((1, 3), np.float32), method="learn")
-    assert graph.run(np.ones((1, 3), np.float32), method="twice").tolist() == [[2, 2, 2]]
+def test_powers_and_angles() -> None:
+    x, y = np.float32([2, 0, 4, -1]), np.float32([0.5, 0, -0.5, -0.0])
+    np.testing.assert_allclose(elementwise(op("pow"), x, y), np.power(x.astype(np.float64), y), rtol=1e-6)
+    np.testing.assert_allclose(elementwise(op("atan2"), x, y), np.arctan2(x.astype(np.float64), y), rtol=1e-6)

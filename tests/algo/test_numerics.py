@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fluorite.algo.expr import REAL, cast, unary, where
+from fluorite.algo.expr import REAL, binary, cast, unary, where
 from fluorite.algo.graph import Graph
 from fluorite.algo.interpreter import elementary, run, stages
 from fluorite.algo.numerics import CLASSES, bounds, compare, tolerance, weakest, within
@@ -355,3 +355,22 @@ def test_a_wide_run_lies_within_too() -> None:
     graph, inputs = MODELS["perceptron"]
     given_ = inputs()
     assert compare(graph, None, given_, run(graph, given_, float64=True).astype(np.float32))[0].ok
+
+
+@pytest.mark.parametrize("name", ["pow", "atan2", "mod", "floordiv", "div"])
+def test_errors_pass_through_functions_of_two(name: str) -> None:
+    """Both operands off by a rounding each, in all four directions, and the result by one more."""
+    graph = trace(
+        lambda x, y, z: stage(lambda i: binary(name, x[i] * y[i], y[i] * z[i])),
+        inputs={"x": f32("n"), "y": f32("n"), "z": f32("n")},
+    )
+    x, y, z = (RNG.uniform(0.2, 3, 2000).astype(np.float32) for _ in range(3))
+    (enclosure,) = bounds(graph, (x, y, z)).values()
+    a, b = x.astype(np.float64) * y, y.astype(np.float64) * z
+    fn, u = elementary.OPERATORS[name], 2.0**-24
+    assert enclosure.error is not None and np.isfinite(enclosure.error).all()
+    for da in (-u, u):
+        for db in (-u, u):
+            off = np.abs(fn(a * (1 + da), b * (1 + db)) * (1 + u) - enclosure.value)
+            assert (off <= enclosure.error * (1 + 1e-6)).all()
+    assert np.median(enclosure.error / np.maximum(np.abs(enclosure.value), 0.1)) < 200 * u

@@ -1,0 +1,64 @@
+"""exp, sin and the like as operations of TVM's: calls until loops are vectors. Then, on processors, each becomes a call of our own function of that
+many lanes, which LLVM inlines; on devices, the device's own. As TVM expressions our functions would grow exponentially in its simplifier when nested."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .transcendental import FUNCTIONS, definitions, symbol
+from .tvm_adapter import register_operation, tirx, tvm, tvm_ffi
+
+
+def _expm1(x: Any) -> Any:
+    """exp(x) - 1 on devices: Kahan's correction of the plain formula."""
+    one, far = (tirx.FloatImm(x.ty.dtype, v) for v in (1.0, 16.0))
+    grown = tirx.exp(x)
+    flat = tirx.Or(tirx.EQ(grown, one), tirx.Not(tirx.LT(tirx.abs(x), far)))
+    safe = tirx.Select(flat, far, grown)
+    return tirx.Select(tirx.EQ(grown, one), x, tirx.Select(flat, grown - one, tirx.Div((safe - one) * x, tirx.log(safe))))
+
+
+def _on_device(name: str, call: Any) -> Any:
+    return _expm1(*call.args) if name == "expm1" else getattr(tirx, name)(*call.args)
+
+
+_OPERATIONS = {name: register_operation(f"fluorite.{name}", partial(_on_device, name)) for name in sorted(FUNCTIONS)}
+_NAMES = {f"fluorite.{name}": name for name in FUNCTIONS}
+
+
+def _call(name: str, _dtype: str, *args: Any) -> Any:
+    return tvm.ir.Call(_OPERATIONS[name], args=args, ret_ty=args[0].ty)
+
+
+CALLS: dict[str, Callable[..., Any]] = {name: partial(_call, name) for name in FUNCTIONS}
+"""Operation -> its call, from the dtype and the arguments."""
+
+
+def own_functions() -> Any:
+    """The pass over host functions. One function of the module carries the text of all that are called."""
+    extern = tvm.ir.Op.get("tirx.call_pure_extern")
+
+    @tvm.transform.module_pass(opt_level=0)
+    def run(module: Any, _context: Any) -> Any:
+        wanted: set[tuple[str, str, int]] = set()
+
+        def own(call: Any) -> Any:
+            name = _NAMES.get(getattr(call.op, "name", ""))
+            if name is None:
+                return call
+            dtype = call.ty.dtype
+            key = (name, str(dtype.with_lanes(1)), dtype.lanes)
+            wanted.add(key)
+            return tvm.ir.Call(extern, args=[tvm.ir.StringImm(symbol(*key)), *call.args], ret_ty=call.ty)
+
+        functions = {v: f.with_body(tvm_ffi.structural_map(f.body, (tvm.ir.Call, own))) if isinstance(f, tirx.PrimFunc) else f
+                     for v, f in module.functions.items()}
+        for v, f in functions.items():
+            if wanted and isinstance(f, tirx.PrimFunc):
+                text = tvm.ir.StringImm(definitions(wanted))
+                functions[v] = f.with_body(tirx.AttrStmt(text, "pragma_import_llvm", text, f.body))
+                break
+        return tvm.IRModule(functions, attrs=module.attrs) if wanted else module
+
+    return run
