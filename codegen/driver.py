@@ -121,14 +121,21 @@ def lower_variants(graph: Graph, plan: ExecutionPlan, target: CodeTarget) -> tup
     return tuple(lower_all(schedule(graph, plan, target, when), when, f"_v{n}" if len(found) > 1 else "") for n, when in enumerate(found))
 
 
-def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: bool = False) -> Compiled:
-    """Raises PlanError, BuildError."""
+def decided(plan: Plan, graph: Graph, strict: bool = False) -> tuple[ExecutionPlan, tuple[str, ...]]:
+    """As `prepared`; `strict` refuses open holes. Raises PlanError."""
     chosen, notes = prepared(plan, graph)
     if strict and notes:
         raise PlanError([Problem("P017", "plan", chosen.place.file, asked=note, why="--strict refuses open holes", try_=("fluorite tune",)) for note in notes])
+    return chosen, notes
+
+
+def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: bool = False) -> Compiled:
+    """Raises PlanError, BuildError."""
+    chosen, notes = decided(plan, graph, strict)
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
     if target.machine.is_gpu:
-        raise BuildError([Problem("B020", "build", asked=f"a model for {target.kind}", why="this build runs models on the CPU; GPU kernels are cross-built by fluorite.codegen.gpu", try_=("target: {kind: llvm}",))])
+        raise BuildError([Problem("B020", "build", asked=f"running a model on {target.kind}", why="models run on the CPU so far; kernels of a GPU are built, and checked, but not run",
+                                  try_=("target: {kind: llvm}", "fluorite build writes the GPU's kernels"))])
     variants = lower_variants(graph, chosen, target)
     return Compiled(graph, chosen, variants, compile_kernels(variants, target, cache), target, notes)
 
@@ -159,11 +166,18 @@ def parameter_arrays(graph: Graph, seed: int = 0) -> dict[str, np.ndarray[Any, A
 
 def build(model: Any, plan: Plan, output: str | Path, *, name: str | None = None, weights: str | Path | None = None, seed: int = 0, extents: Mapping[str, int] | None = None,
           strict: bool = False, force: bool = False, cache: bool = True, model_file: Path | None = None, inputs: Mapping[str, Any] | None = None) -> Path:
-    """Write the artefact folder `output`, importable by its name. Raises AlgorithmError, PlanError, BuildError."""
+    """Write the artefact folder `output`, importable by its name. Raises AlgorithmError, PlanError, BuildError.
+
+    For a GPU target: a folder of cubins (see `gpu.folder`), without parameters.
+    """
     graph = model if isinstance(model, Graph) else trace(model, None, inputs)
     chosen = as_plan(plan)
     if extents:
         chosen = chosen.replace(extents={**chosen.extents, **extents})
+    if chosen.target.kind in ("cuda", "opencl"):
+        from .gpu import cross_build, folder
+
+        return folder.write(cross_build(graph, chosen, strict=strict), output, force=force)
     compiled = compile_graph(graph, chosen, cache, strict)
     parameters = parameter_arrays(graph, seed)
     if weights is not None:

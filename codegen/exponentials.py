@@ -76,7 +76,12 @@ def _reduced(f: Lanes, x: Value) -> tuple[Value, Value]:
 
 def _less_one(f: Lanes, r: Value) -> Value:
     """exp(r) - 1 for |r| <= ln(2) / 2."""
-    return r + (r * r) * f.polynomial(r, _EXP[f.dtype])
+    return r + _rest(f, r)
+
+
+def _rest(f: Lanes, r: Value) -> Value:
+    """exp(r) - 1 - r."""
+    return (r * r) * f.polynomial(r, _EXP[f.dtype])
 
 
 def _scaled(f: Lanes, fixed: Value, r: Value) -> Value:
@@ -117,12 +122,16 @@ def exp2(f: Lanes, x: Value) -> Value:
 
 
 def expm1(f: Lanes, x: Value) -> Value:
-    """e**x - 1 as ((e**r - 1) a + (a - 1 / b)) b, where a b = 2**n."""
+    """e**x - 1 as ((e**r - 1) a + (a - 1 / b)) b, where a b = 2**n. What rounding r lost counts here: the sum cancels."""
     limits = _LIMITS[f.dtype]
-    fixed, r = _reduced(f, f.at_most(f.at_least(x, limits.minus_one), limits.high))
+    bounded = f.at_most(f.at_least(x, limits.minus_one), limits.high)
+    fixed, r = _reduced(f, bounded)
+    high, low = _LN2_PARTS[f.dtype]
+    n = fixed - f.magic
+    lost = ((bounded - n * high) - r) - n * low
     a, b = f.scales(fixed)
     inverse = ((2 * f.format.bias << f.format.mantissa) - b.bits).float
-    return x.equals(0).where(x, (_less_one(f, r) * a + (a - inverse)) * b)
+    return x.equals(0).where(x, ((r + (_rest(f, r) + lost)) * a + (a - inverse)) * b)
 
 
 def sigmoid(f: Lanes, x: Value) -> Value:

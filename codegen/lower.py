@@ -150,6 +150,7 @@ class _Lowering:
         nest = replace(nest, guards=tuple(guards))
         self.nests[s.id] = nest
         self._check_placements(s, nest)
+        self._check_arg(s, nest)
         if self.problems:
             raise PlanError(self.problems)
         for loop in nest.loops:
@@ -157,6 +158,17 @@ class _Lowering:
         values = {a: simplify(binary("add", box[a].start, nest.value(a)), self.ranges) for a in s.axes}
         values |= {a: simplify(nest.value(a), self.ranges) for a in s.reduce_axes}
         return Placed(s, nest, box, values, sticking)
+
+    def _check_arg(self, s: Stage, nest: Nest) -> None:
+        """argmax and argmin keep one running best: no loop over other positions inside their loops, and no vectors."""
+        if s.reduction is None or not s.reduction.kind.startswith("arg"):
+            return
+        first = next((n for n, loop in enumerate(nest.loops) if loop.reduction), len(nest.loops))
+        wrong = next((loop for n, loop in enumerate(nest.loops) if not loop.reduction and (n > first or loop.kind == VECTOR)), None)
+        if wrong is not None:
+            what = "is vectorised" if wrong.kind == VECTOR else f"lies inside a loop of {s.reduction.kind}"
+            place = next((d.at() for d in self.plan.directives.get(s.id, ()) if isinstance(d, Reorder | Vectorize)), NOWHERE)
+            self.problems.append(place.problem("P214", f"{s.name}: loop {wrong.name} {what}", "its running best is one value", ("keep the reduction loops innermost",), path=s.path, source=s.source))
 
     def _check_placements(self, owner: Stage, nest: Nest) -> None:
         """Every stage that is computed at a loop of this nest: is there such a loop, may it be computed there, and do its readers come later?"""
@@ -477,22 +489,29 @@ class _Lowering:
         assert reduction is not None
         if self.plan.gpu and nests.reduces_by_block(p.nest):
             return self._block_reduction(p, k)
-        arg = reduction.kind.startswith("arg")
-        if spatial and arg:
-            raise PlanError([NOWHERE.problem("P214", f"{p.stage.name}: loop {spatial[0].name} lies inside a reduction loop of {reduction.kind}", "its running best is one value",
-                                                ("keep the reduction loops innermost",), path=p.stage.path, source=p.stage.source)])
         outside_vector = any(loop.kind == VECTOR for loop in p.nest.loops[:k])
-        if not spatial and (arg or not outside_vector):
-            scalars = accumulators(p.stage)
-            for b in scalars:
-                self.storage[b.id] = (b, (as_expr(0),))
-            init = [Store(b.id, (as_expr(0),), e) for b, e in zip(scalars, initial(p.stage), strict=True)]
-            body = sequence(*init, self._loops(p, k), self._kept(p, Store(p.stage.id, self._own_index(p), Read(scalars[0].id, (as_expr(0),), scalars[0].dtype))))
-            for b in reversed(scalars):
-                body = Allocate(b, body)
-            return body
+        if not spatial and not outside_vector:
+            self._start_scalars(p)
+            return self._accumulated(p, self._loops(p, k), ())
         init_store = Store(p.stage.id, self._own_index(p), initial(p.stage)[0])
         return sequence(self._init_nest(p, spatial, k, init_store), self._loops(p, k))
+
+    def _start_scalars(self, p: Placed) -> None:
+        """From here on the reduction accumulates into scalars of its own."""
+        for b in accumulators(p.stage):
+            self.storage[b.id] = (b, (as_expr(0),))
+
+    def _accumulated(self, p: Placed, loops: Statement, guards: Sequence[tuple[Expr, Expr]]) -> Statement:
+        """The loops of a reduction between the start of its scalars and the store of its result."""
+        scalars = accumulators(p.stage)
+        init = [Store(b.id, (as_expr(0),), e) for b, e in zip(scalars, initial(p.stage), strict=True)]
+        store: Statement = self._kept(p, Store(p.stage.id, self._own_index(p), Read(scalars[0].id, (as_expr(0),), scalars[0].dtype)))
+        if guards:
+            store = If(_all([v < n for v, n in guards]), store)
+        body = sequence(*init, loops, store)
+        for b in reversed(scalars):
+            body = Allocate(b, body)
+        return body
 
     def _block_reduction(self, p: Placed, k: int) -> Statement:
         accumulator = accumulators(p.stage)[0]
@@ -536,6 +555,8 @@ class _Lowering:
         lanes = {x.var for x in loops if x.kind in (VECTOR, UNROLLED)} if any(x.kind == VECTOR for x in loops) else set()
         first = next((n for n, x in enumerate(loops) if x.reduction), None)
         start_here = first if first is not None and not any(x.reduction for x in p.nest.loops[:k]) and not self._initialised(p) else None
+        if start_here is not None and not any(not x.reduction for x in loops[start_here:]) and not any(x.kind == VECTOR for x in p.nest.loops):
+            self._start_scalars(p)
         body = self._versions(p, loops, guards, self._interior(p, lanes), lambda fast: self._update(p, fast), start_here)
         outer = [v < n for v, n in self._late(p) if not set(axes_of(v)) & inside]
         return If(_all(outer), body) if outer else body
@@ -585,8 +606,11 @@ class _Lowering:
                 if inner is loops and n == reduction_at:
                     spatial = [x for x in loops[n:] if not x.reduction]
                     reduced = {x.var for x in loops if x.reduction}
-                    start_ = Store(p.stage.id, self._own_index(p), initial(p.stage)[0])
-                    body = sequence(around(spatial, start_, [g for g in guards if not set(axes_of(g[0])) & reduced]), body)
+                    outer = [g for g in guards if not set(axes_of(g[0])) & reduced]
+                    if accumulators(p.stage)[0].id in self.storage:
+                        body = self._accumulated(p, body, outer)
+                    else:
+                        body = sequence(around(spatial, Store(p.stage.id, self._own_index(p), initial(p.stage)[0]), outer), body)
             return body
 
         return around(loops, leaf, guards)

@@ -2,16 +2,16 @@
 
 Legal everywhere rather than fast everywhere; what a person would write before measuring anything.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import numpy as np
-
 from fluorite.algo.expr import Axis, Read
 from fluorite.algo.graph import Graph, Stage
 
-from .default.analysis import factors, follows, is_bare, pointwise, sites
+from .default.analysis import factors, follows, is_bare, pointwise, sites, volume
 from .default.rules import Chosen, Directives, epilogue_of, inline_cheap, row_members, strip_members
 from .directives import (
     Cache,
@@ -34,8 +34,8 @@ from .rewrites import inline, operand_axes
 from .scheduled import Undecided
 
 _THREADS = 256
-_TILE, _EACH, _STEP = 64, 4, 16           # a product: tile of a block, register tile of a thread, depth of what is staged at a time
-_ROW_LEAST = 64                           # below that, a block a row leaves most threads without work
+_TILE, _EACH, _STEP = 64, 4, 16  # a product: tile of a block, register tile of a thread, depth of what is staged at a time
+_ROW_LEAST = 64  # below that, a block a row leaves most threads without work
 _STENCIL, _STENCIL_ROWS, _HALO, _STENCIL_BYTES = 32, 8, 8, 40 << 10
 
 
@@ -108,8 +108,15 @@ def _is_plain_product(product: Stage, root: Stage) -> bool:
     """A matrix product, perhaps of batches, that reads its operands at bare axes."""
     pair = factors(product)
     assert pair is not None
-    return len(product.axes) >= 2 and len(product.axes) == len(root.axes) and len(product.reduce_axes) == 1 and all(is_bare(r.index) for r in pair) \
-        and all(_has(r, product.reduce_axes[0]) for r in pair) and _has(pair[0], product.axes[-2]) and pair[0].source != pair[1].source
+    return (
+        len(product.axes) >= 2
+        and len(product.axes) == len(root.axes)
+        and len(product.reduce_axes) == 1
+        and all(is_bare(r.index) for r in pair)
+        and all(_has(r, product.reduce_axes[0]) for r in pair)
+        and _has(pair[0], product.axes[-2])
+        and pair[0].source != pair[1].source
+    )
 
 
 def _has(r: Read, a: Axis) -> bool:
@@ -120,8 +127,12 @@ def _product(g: Graph, root: Stage, product: Stage) -> Mapping[str, Directives]:
     names = [a.name for a in root.axes]
     i, j = names[-2:]
     ti, ii, tj, jj = (_name(root, n) for n in ("ti", "ii", "tj", "jj"))
-    own: list[Directive] = [Tile({i: _TILE, j: _TILE}), Split(f"{i}_inner", _EACH, into=(ti, ii)), Split(f"{j}_inner", _EACH, into=(tj, jj)),
-                            Reorder(f"{i}_outer", f"{j}_outer", ti, tj, ii, jj)]
+    own: list[Directive] = [
+        Tile({i: _TILE, j: _TILE}),
+        Split(f"{i}_inner", _EACH, into=(ti, ii)),
+        Split(f"{j}_inner", _EACH, into=(tj, jj)),
+        Reorder(f"{i}_outer", f"{j}_outer", ti, tj, ii, jj),
+    ]
     fused, band = _joined(root, [*names[:-2], f"{i}_outer"], "band")
     own += [*fused, GpuBlocks(band, f"{j}_outer"), GpuThreads(ti, tj), Unroll(ii), Vectorize(jj)]
     accumulator = f"{product.path}/acc" if product is root else product.path
@@ -166,7 +177,9 @@ def _rows(root: Stage, members: list[Stage], depth: int) -> Mapping[str, Directi
     own.append(GpuBlocks(row))
     out: dict[str, Directives] = {root.path: tuple(own)}
     for m in members:
-        out[m.path] = (ComputeInline(),) if m.reduction is None else (ComputeAt(stage="/" + root.path, axis=row), StoreIn("shared"), *_by_block(m))
+        out[m.path] = (
+            (ComputeInline(),) if m.reduction is None else (ComputeAt(stage="/" + root.path, axis=row), StoreIn("shared"), *_by_block(m))
+        )
     return out
 
 
@@ -179,9 +192,7 @@ def _is_long_reduction(s: Stage) -> bool:
     """A reduction that leaves few values or runs along memory, and is long enough for a block."""
     if s.reduction is None or s.reduction.kind.startswith("arg"):
         return False
-    total: object = 1
-    for n in s.reduction.extents:
-        total = total * n  # type: ignore[operator]
+    total = volume(s.reduction.extents)
     if isinstance(total, int) and total < _ROW_LEAST:
         return False
     last = s.reduce_axes[-1]
@@ -210,12 +221,19 @@ def _stencil(root: Stage, members: list[Stage]) -> Mapping[str, Directives]:
     names = [a.name for a in root.axes]
     y, x = names[-2:]
     yy, ty = _name(root, "yy"), _name(root, "ty")
-    own: list[Directive] = [Tile({y: _STENCIL, x: _STENCIL}), Split(f"{y}_inner", _STENCIL_ROWS, into=(yy, ty)), Reorder(f"{y}_outer", f"{x}_outer", ty, f"{x}_inner", yy)]
+    own: list[Directive] = [
+        Tile({y: _STENCIL, x: _STENCIL}),
+        Split(f"{y}_inner", _STENCIL_ROWS, into=(yy, ty)),
+        Reorder(f"{y}_outer", f"{x}_outer", ty, f"{x}_inner", yy),
+    ]
     fused, band = _joined(root, [*names[:-2], f"{y}_outer"], "band")
     own += [*fused, GpuBlocks(band, f"{x}_outer"), GpuThreads(ty, f"{x}_inner")]
     own += [Unroll(yy)] if all(m.reduction is None for m in members) else []
     out: dict[str, Directives] = {root.path: tuple(own)}
     for m in members:
-        out[m.path] = ((ComputeAt(stage="/" + root.path, axis=f"{x}_outer"), StoreIn("shared"), Fetch()) if m.reduction is None
-                       else (ComputeAt(stage="/" + root.path, axis=yy), StoreIn("registers")))
+        out[m.path] = (
+            (ComputeAt(stage="/" + root.path, axis=f"{x}_outer"), StoreIn("shared"), Fetch())
+            if m.reduction is None
+            else (ComputeAt(stage="/" + root.path, axis=yy), StoreIn("registers"))
+        )
     return out

@@ -1,4 +1,5 @@
 """GPU kernels: nests, legality, cross-building. `cross_build(graph, plan)` makes cubins where no GPU is."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """GPU code without a GPU: CUDA C (or OpenCL C) from the kernels, cubins and PTX from nvcc, and what ptxas says about registers."""
+
 from __future__ import annotations
 
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.graph import Graph
 
-from ..driver import Plan, lower_variants, prepared
+from ..driver import Plan, decided, lower_variants
 from ..lowered import Lowered
 from ..target import CodeTarget, resolve_target
 
@@ -60,18 +61,32 @@ class CrossBuilt:
 
     def text(self) -> str:
         """One line a kernel and architecture."""
-        return "\n".join(f"{f.kernel} {f.arch}: {f.registers} registers, {f.spill_stores + f.spill_loads} bytes spilled, {f.shared} bytes shared" for f in self.stats)
+        return "\n".join(
+            f"{f.kernel} {f.arch}: {f.registers} registers, {f.spill_stores + f.spill_loads} bytes spilled, {f.shared} bytes shared"
+            for f in self.stats
+        )
 
 
-def cross_build(graph: Graph, plan: Plan, cubins: bool = True) -> CrossBuilt:
-    """GPU code for every architecture of the plan's target. OpenCL has source only; `cubins` False leaves nvcc out.
+def cross_build(graph: Graph, plan: Plan, cubins: bool = True, strict: bool = False) -> CrossBuilt:
+    """GPU code for every architecture of the plan's target. OpenCL has source only; `cubins` False leaves nvcc out, `strict`
+    refuses open holes.
 
     Raises PlanError, and BuildError where nvcc is missing, or refuses the architecture.
     """
-    chosen, _ = prepared(plan, graph)
+    chosen, _ = decided(plan, graph, strict)
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
     if not target.machine.is_gpu:
-        raise BuildError([Problem("B030", "build", asked=f"GPU code for {target.kind}", why="the plan's target is a CPU", try_=("target: {kind: cuda, arch: sm_90}",))])
+        raise BuildError(
+            [
+                Problem(
+                    "B030",
+                    "build",
+                    asked=f"GPU code for {target.kind}",
+                    why="the plan's target is a CPU",
+                    try_=("target: {kind: cuda, arch: sm_90}",),
+                )
+            ]
+        )
     variants = lower_variants(graph, chosen, target)
     source = device_source(variants, target)
     arches = chosen.target.arches if target.kind == "cuda" and cubins else ()
@@ -98,7 +113,9 @@ def device_source(variants: Sequence[Lowered], target: CodeTarget) -> str:
 def kernels_of(source: str) -> dict[str, str]:
     """Each kernel's text by name. A declaration without a body is not one."""
     out: dict[str, str] = {}
-    for found in re.finditer(r"^(?:extern \"C\" __global__|__kernel)[^;{]*?\b(\w+)_kernel\([^;{]*\) *\{.*?^\}", source, re.MULTILINE | re.DOTALL):
+    for found in re.finditer(
+        r"^(?:extern \"C\" __global__|__kernel)[^;{]*?\b(\w+)_kernel\([^;{]*\) *\{.*?^\}", source, re.MULTILINE | re.DOTALL
+    ):
         out[found[1]] = found[0]
     return out
 
@@ -114,17 +131,50 @@ def _nvcc(source: str, arch: str, form: str, contract: bool) -> tuple[bytes, str
     """What nvcc makes of the source, and what it says."""
     compiler = nvcc()
     if compiler is None:
-        raise BuildError([Problem("B031", "build", asked=f"code for {arch} needs nvcc", why="it is not on PATH", try_=("install the CUDA toolkit", "target: {kind: opencl}"))])
+        raise BuildError(
+            [
+                Problem(
+                    "B031",
+                    "build",
+                    asked=f"code for {arch} needs nvcc",
+                    why="it is not on PATH",
+                    try_=("install the CUDA toolkit", "target: {kind: opencl}"),
+                )
+            ]
+        )
     with tempfile.TemporaryDirectory() as folder:
         written, made = Path(folder, "kernels.cu"), Path(folder, f"kernels.{form}")
         written.write_text(source)
-        command = [compiler, f"--{form}", "-O3", "-std=c++17", f"-arch={arch}", "--ptxas-options=-v", f"-fmad={'true' if contract else 'false'}", "-o", str(made), str(written)]
+        command = [
+            compiler,
+            f"--{form}",
+            "-O3",
+            "-std=c++17",
+            f"-arch={arch}",
+            "--ptxas-options=-v",
+            f"-fmad={'true' if contract else 'false'}",
+            "-o",
+            str(made),
+            str(written),
+        ]
         try:
             done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_SECONDS)
         except subprocess.TimeoutExpired:
-            raise BuildError([Problem("B032", "build", asked=f"nvcc for {arch}", why=f"it had not finished after {_SECONDS} seconds", try_=("unroll less",))]) from None
+            raise BuildError(
+                [
+                    Problem(
+                        "B032",
+                        "build",
+                        asked=f"nvcc for {arch}",
+                        why=f"it had not finished after {_SECONDS} seconds",
+                        try_=("unroll less",),
+                    )
+                ]
+            ) from None
         if done.returncode or not made.exists():
-            said = next((line.strip() for line in (done.stderr + done.stdout).splitlines() if "error" in line or "fatal" in line), "it said nothing")
+            said = next(
+                (line.strip() for line in (done.stderr + done.stdout).splitlines() if "error" in line or "fatal" in line), "it said nothing"
+            )
             raise BuildError([Problem("B032", "build", asked=f"nvcc for {arch} failed", why=said)])
         return made.read_bytes(), done.stderr + done.stdout
 
@@ -139,7 +189,8 @@ def facts_of(log: str, arch: str) -> list[KernelFacts]:
         if name is None or used is None or spilled is None:
             continue
         shared = re.search(r"(\d+) bytes smem", part)
-        out.append(KernelFacts(name[1].removesuffix("_kernel"), arch, int(used[1]), *map(int, spilled.groups()), int(shared[1]) if shared else 0))
+        stack, stores, loads = map(int, spilled.groups())
+        out.append(KernelFacts(name[1].removesuffix("_kernel"), arch, int(used[1]), stack, stores, loads, int(shared[1]) if shared else 0))
     return out
 
 

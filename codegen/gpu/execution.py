@@ -1,11 +1,11 @@
 """Running the kernels of a lowered method one after the other, to compare them with the oracle. No memory planning, no speed."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-
 from fluorite.algo.extent import evaluate
 from fluorite.algo.graph import map_tree
 from fluorite.algo.interpreter import leaf_arrays
@@ -32,7 +32,15 @@ class Host:
         return np.asarray(tensor)
 
 
-def run(lowered: Lowered, functions: Mapping[str, Function], *inputs: Any, method: str | None = None, parameters: Mapping[str, Any] | None = None, host: Host | None = None, **named: Any) -> Any:
+def run(
+    lowered: Lowered,
+    functions: Mapping[str, Function],
+    *inputs: Any,
+    method: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    host: Host | None = None,
+    **named: Any,
+) -> Any:
     """The method's result, as the oracle gives it. `functions` are the compiled kernels by name. Raises RunError for wrong inputs."""
     g, at = lowered.graph, host or Host()
     chosen = choose(g, method)

@@ -1,15 +1,29 @@
 """What a GPU kernel may not be: refused here in our own words, because the code generator would accept it and compute something else."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
-
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.extent import Extent
 from fluorite.algo.graph import Stage
-from fluorite.schedule.directives import ComputeAt, Directive, Fetch, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
+from fluorite.schedule.directives import (
+    ComputeAt,
+    Directive,
+    Fetch,
+    Fuse,
+    GpuBlocks,
+    GpuThreads,
+    Parallel,
+    Reorder,
+    Split,
+    StoreIn,
+    Tile,
+    Unroll,
+    Vectorize,
+)
 from fluorite.schedule.nest import BLOCK, THREAD, VECTOR, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
 
@@ -43,11 +57,39 @@ def wrong_target(stages: Sequence[Stage], directives: Mapping[int, Directives], 
     for s in stages:
         for d in directives.get(s.id, ()):
             if gpu and isinstance(d, Parallel):
-                out.append(_problem(d.at(), "P250", s, f"parallel: {d.axis} on a GPU", "a GPU shares loops out among blocks and threads", f"gpu_blocks: [{d.axis}]"))
+                out.append(
+                    _problem(
+                        d.at(),
+                        "P250",
+                        s,
+                        f"parallel: {d.axis} on a GPU",
+                        "a GPU shares loops out among blocks and threads",
+                        f"gpu_blocks: [{d.axis}]",
+                    )
+                )
             elif not gpu and isinstance(d, GpuBlocks | GpuThreads | Fetch):
-                out.append(_problem(d.at(), "P250", s, f"{d.label()} on a CPU", "a CPU has no blocks of threads", "parallel, vectorize", "target: {kind: cuda, arch: sm_90}"))
+                out.append(
+                    _problem(
+                        d.at(),
+                        "P250",
+                        s,
+                        f"{d.label()} on a CPU",
+                        "a CPU has no blocks of threads",
+                        "parallel, vectorize",
+                        "target: {kind: cuda, arch: sm_90}",
+                    )
+                )
             elif not gpu and isinstance(d, StoreIn) and d.memory == "shared":
-                out.append(_problem(d.at("memory"), "P250", s, "store_in: shared on a CPU", "a CPU has no memory shared by a block of threads", "store_in: stack"))
+                out.append(
+                    _problem(
+                        d.at("memory"),
+                        "P250",
+                        s,
+                        "store_in: shared on a CPU",
+                        "a CPU has no memory shared by a block of threads",
+                        "store_in: stack",
+                    )
+                )
     return out
 
 
@@ -56,8 +98,17 @@ def kernel_shape(roots: Sequence[Stage], directives: Mapping[int, Directives]) -
     if len(roots) > 1:
         ds = directives.get(roots[0].id, ())
         names = ", ".join(s.name for s in roots)
-        return [_problem(place_of(ds, GpuBlocks, GpuThreads), "P251", roots[0], f"{names} share a GPU kernel without one being computed inside the other",
-                         "blocks cannot wait for one another, so what one stage writes the next cannot read", f"compute_at: {{stage: {roots[-1].name}, axis: ...}}", "a kernel each")]
+        return [
+            _problem(
+                place_of(ds, GpuBlocks, GpuThreads),
+                "P251",
+                roots[0],
+                f"{names} share a GPU kernel without one being computed inside the other",
+                "blocks cannot wait for one another, so what one stage writes the next cannot read",
+                f"compute_at: {{stage: {roots[-1].name}, axis: ...}}",
+                "a kernel each",
+            )
+        ]
     return []
 
 
@@ -69,34 +120,101 @@ def root_nest(s: Stage, nest: Nest, ds: Directives) -> list[Problem]:
     blocks = any(loop.kind == BLOCK for loop in nest.loops)
     outer = [loop.name for loop in nest.loops if not loop.reduction]
     if not blocks and outer:
-        out.append(_problem(place, "P252", s, f"{s.name} has no gpu_blocks", "each of its loops would run on every thread of the GPU, or on none",
-                            f"gpu_blocks: [{outer[0]}]" if outer else "split one of its axes"))
+        out.append(
+            _problem(
+                place,
+                "P252",
+                s,
+                f"{s.name} has no gpu_blocks",
+                "each of its loops would run on every thread of the GPU, or on none",
+                f"gpu_blocks: [{outer[0]}]" if outer else "split one of its axes",
+            )
+        )
     sizes = _constants(nest)
     if prod(sizes.values()) > THREADS:
         written = " x ".join(map(str, sizes.values()))
-        out.append(_problem(place_of(ds, GpuThreads), "P253", s, f"gpu_threads: {written} = {prod(sizes.values())} threads in a block", f"a block has at most {THREADS}", "split the loops smaller"))
+        out.append(
+            _problem(
+                place_of(ds, GpuThreads),
+                "P253",
+                s,
+                f"gpu_threads: {written} = {prod(sizes.values())} threads in a block",
+                f"a block has at most {THREADS}",
+                "split the loops smaller",
+            )
+        )
     elif sizes.get("z", 1) > DEPTH:
-        out.append(_problem(place_of(ds, GpuThreads), "P253", s, f"gpu_threads: {sizes['z']} threads along the outermost of three loops", f"a block is at most {DEPTH} deep", "reorder or fuse them"))
+        out.append(
+            _problem(
+                place_of(ds, GpuThreads),
+                "P253",
+                s,
+                f"gpu_threads: {sizes['z']} threads along the outermost of three loops",
+                f"a block is at most {DEPTH} deep",
+                "reorder or fuse them",
+            )
+        )
     return out
 
 
 def moved_nest(s: Stage, nest: Nest, ds: Directives, memory: str, inside_threads: bool, lanes: Mapping[str, Extent]) -> list[Problem]:
     """A stage that is computed inside a kernel: where its threads come from and whether they are those of the kernel."""
     out: list[Problem] = []
-    own, fetch = lanes_of(nest), fetch_of(tuple(ds))
+    own = lanes_of(nest)
     if any(loop.kind == BLOCK for loop in nest.loops):
         asked = f"{s.name} has gpu_blocks and is computed inside another stage"
-        return [_problem(place_of(ds, GpuBlocks), "P252", s, asked, "a kernel's blocks are those of the stage that owns it", "gpu_threads", "fetch")]
+        return [
+            _problem(
+                place_of(ds, GpuBlocks), "P252", s, asked, "a kernel's blocks are those of the stage that owns it", "gpu_threads", "fetch"
+            )
+        ]
     if memory == "local" and own:
-        out.append(_problem(place_of(ds, Fetch, GpuThreads), "P254", s, f"{s.name} is kept in registers, and dealt to threads", "a thread cannot read another's registers", "store_in: shared"))
+        out.append(
+            _problem(
+                place_of(ds, Fetch, GpuThreads),
+                "P254",
+                s,
+                f"{s.name} is kept in registers, and dealt to threads",
+                "a thread cannot read another's registers",
+                "store_in: shared",
+            )
+        )
     elif memory == "local" and not inside_threads:
-        out.append(_problem(place_of(ds, StoreIn, ComputeAt), "P254", s, f"{s.name} is kept in registers, and computed outside the threads of its reader", "a thread cannot read another's registers",
-                            "store_in: shared, with fetch", "compute_at the innermost of the reader's thread loops"))
+        out.append(
+            _problem(
+                place_of(ds, StoreIn, ComputeAt),
+                "P254",
+                s,
+                f"{s.name} is kept in registers, and computed outside the threads of its reader",
+                "a thread cannot read another's registers",
+                "store_in: shared, with fetch",
+                "compute_at the innermost of the reader's thread loops",
+            )
+        )
     elif memory == "shared" and lanes and not own:
-        out.append(_problem(place_of(ds, StoreIn, ComputeAt), "P255", s, f"{s.name} is shared by the block, and no loop of it is dealt to threads", "every thread would compute all of it",
-                            "fetch", "gpu_threads"))
+        out.append(
+            _problem(
+                place_of(ds, StoreIn, ComputeAt),
+                "P255",
+                s,
+                f"{s.name} is shared by the block, and no loop of it is dealt to threads",
+                "every thread would compute all of it",
+                "fetch",
+                "gpu_threads",
+            )
+        )
     elif memory == "shared" and dict(own) != dict(lanes):
-        out.append(_problem(place_of(ds, Fetch, GpuThreads), "P255", s, f"{s.name} runs on {_shown(own)}, and the kernel on {_shown(lanes)}", "all stages of a kernel run on the same threads", "fetch", "the same extents"))
+        out.append(
+            _problem(
+                place_of(ds, Fetch, GpuThreads),
+                "P255",
+                s,
+                f"{s.name} runs on {_shown(own)}, and the kernel on {_shown(lanes)}",
+                "all stages of a kernel run on the same threads",
+                "fetch",
+                "the same extents",
+            )
+        )
     return out
 
 
@@ -106,20 +224,60 @@ def any_nest(s: Stage, nest: Nest, ds: Directives, lanes: Callable[[str], int]) 
     for loop in nest.loops:
         width = lanes(s.dtype)
         if loop.kind == VECTOR and isinstance(loop.extent, int) and loop.extent > width:
-            out.append(_problem(place_of(ds, Vectorize), "P256", s, f"vectorize: {loop.name} has {loop.extent} lanes of {s.dtype}", f"a GPU moves at most 16 bytes at once, {width} of them", f"width: {width}"))
+            out.append(
+                _problem(
+                    place_of(ds, Vectorize),
+                    "P256",
+                    s,
+                    f"vectorize: {loop.name} has {loop.extent} lanes of {s.dtype}",
+                    f"a GPU moves at most 16 bytes at once, {width} of them",
+                    f"width: {width}",
+                )
+            )
     if fetch_of(tuple(ds)) is not None:
         other = next((d for d in ds if isinstance(d, Split | Tile | Reorder | Fuse | Unroll | Vectorize | GpuThreads | GpuBlocks)), None)
         if other is not None:
-            out.append(_problem(other.at(), "P257", s, f"{other.label()} beside fetch", "fetch deals all loops of the stage by itself", "one of the two"))
+            out.append(
+                _problem(
+                    other.at(), "P257", s, f"{other.label()} beside fetch", "fetch deals all loops of the stage by itself", "one of the two"
+                )
+            )
         if s.reduction is not None or not s.axes:
-            out.append(_problem(place_of(ds, Fetch), "P257", s, f"fetch of {s.name}", "it is a reduction" if s.reduction else "it is one value", "gpu_threads" if s.reduction else "compute_inline"))
+            out.append(
+                _problem(
+                    place_of(ds, Fetch),
+                    "P257",
+                    s,
+                    f"fetch of {s.name}",
+                    "it is a reduction" if s.reduction else "it is one value",
+                    "gpu_threads" if s.reduction else "compute_inline",
+                )
+            )
     if reduces_by_block(nest):
         assert s.reduction is not None
         if s.reduction.kind.startswith("arg"):
-            out.append(_problem(place_of(ds, GpuThreads), "P258", s, f"gpu_threads on a reduction loop of {s.reduction.kind}", "its partial results are pairs, which is not built yet", "gpu_threads on another loop"))
+            out.append(
+                _problem(
+                    place_of(ds, GpuThreads),
+                    "P258",
+                    s,
+                    f"gpu_threads on a reduction loop of {s.reduction.kind}",
+                    "its partial results are pairs, which is not built yet",
+                    "gpu_threads on another loop",
+                )
+            )
         wide = next((loop for loop in nest.loops if loop.kind == VECTOR), None)
         if wide is not None:
-            out.append(_problem(place_of(ds, Vectorize), "P258", s, f"vectorize: {wide.name} in a reduction by the block", "the threads hand over one value each", "leave vectorize out"))
+            out.append(
+                _problem(
+                    place_of(ds, Vectorize),
+                    "P258",
+                    s,
+                    f"vectorize: {wide.name} in a reduction by the block",
+                    "the threads hand over one value each",
+                    "leave vectorize out",
+                )
+            )
     return out
 
 
@@ -132,19 +290,47 @@ def shared_bytes(root: Stage, buffers: Sequence[Buffer], directives: Mapping[int
     largest = max(sizes, key=lambda b: sizes[b])
     text = ", ".join(f"{b.name} {' x '.join(map(str, b.shape))} {b.dtype} = {size:,}" for b, size in sizes.items())
     place = place_of(directives.get(largest.id, ()), StoreIn, ComputeAt)
-    return [_problem(place, "P259", root, f"{total:,} bytes of shared memory in a block", f"there are {SHARED_BYTES:,}: {text}", "smaller tiles")]
+    return [
+        _problem(
+            place, "P259", root, f"{total:,} bytes of shared memory in a block", f"there are {SHARED_BYTES:,}: {text}", "smaller tiles"
+        )
+    ]
 
 
 def not_in_kernel(s: Stage, ds: Directives) -> PlanError:
     """store_in: global of a stage that is computed inside a block."""
     d = found(ds, StoreIn)
     place = d.at("memory") if d is not None else place_of(ds, ComputeAt)
-    return PlanError([_problem(place, "P259", s, f"{s.name} is kept in global memory, and computed inside the blocks of its reader", "each block would need a part of its own", "store_in: shared", "compute_root")])
+    return PlanError(
+        [
+            _problem(
+                place,
+                "P259",
+                s,
+                f"{s.name} is kept in global memory, and computed inside the blocks of its reader",
+                "each block would need a part of its own",
+                "store_in: shared",
+                "compute_root",
+            )
+        ]
+    )
 
 
 def symbolic(s: Stage, shape: Sequence[Extent], ds: Directives) -> PlanError:
-    return PlanError([_problem(place_of(ds, StoreIn, ComputeAt), "P213", s, f"{s.name} keeps {' x '.join(map(str, shape))} elements at a time", "shared memory and registers hold a constant number",
-                               "compute it at a loop further inside", "compute_inline", "extents: fixes the sizes")])
+    return PlanError(
+        [
+            _problem(
+                place_of(ds, StoreIn, ComputeAt),
+                "P213",
+                s,
+                f"{s.name} keeps {' x '.join(map(str, shape))} elements at a time",
+                "shared memory and registers hold a constant number",
+                "compute it at a loop further inside",
+                "compute_inline",
+                "extents: fixes the sizes",
+            )
+        ]
+    )
 
 
 def _constants(nest: Nest) -> dict[str, int]:

@@ -1,4 +1,5 @@
 """What GPU bindings make of a nest: the order of its loops, the dealing of a tile to threads, reductions by a whole block."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,7 +95,7 @@ def partial_results(s: Stage, nest: Nest) -> Buffer:
 
 
 def block_reduction(s: Stage, nest: Nest, body: Statement, store: Callable[[Expr], Statement]) -> Statement:
-    """Every thread reduces its share (`body`, into the accumulator), then the block halves the number of values until one is left to store."""
+    """Every thread reduces its share (`body`, into the accumulator), then the block halves the number of values until one is left."""
     accumulator, partial = accumulators(s)[0], partial_results(s, nest)
     own = [loop for loop in nest.loops if loop.kind == THREAD]
     reducing = [loop for loop in own if loop.reduction]

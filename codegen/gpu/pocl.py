@@ -1,7 +1,8 @@
-"""OpenCL kernels run by PoCL on this CPU: real work groups, real local memory, real barriers. A test facility, not a target to run models on.
+"""OpenCL kernels run by PoCL on this CPU: real work groups, local memory and barriers. A test facility, no target to run models on.
 
 The host functions are those that a GPU would get. What they call when they launch a kernel is replaced by pyopencl.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -23,7 +24,7 @@ def available() -> bool:
         return any("Portable" in p.name and p.get_devices() for p in cl.get_platforms())
     except (ImportError, OSError, RuntimeError):
         return False
-    except Exception as error:          # pyopencl's own errors derive from Exception alone
+    except Exception as error:  # pyopencl's own errors derive from Exception alone
         if type(error).__module__.startswith("pyopencl"):
             return False
         raise
@@ -59,7 +60,7 @@ class _Queue:
 
         def launch(*args: Any) -> None:
             blocks, threads = [1, 1, 1], [1, 1, 1]
-            for tag, value in zip(tags, args[len(dtypes):], strict=True):
+            for tag, value in zip(tags, args[len(dtypes) :], strict=True):
                 (blocks if tag.startswith("block") else threads)["xyz".index(tag[-1])] = int(value)
             for n, (value, dtype) in enumerate(zip(args, dtypes, strict=False)):
                 if dtype != "handle":

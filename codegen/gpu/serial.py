@@ -1,4 +1,5 @@
-"""GPU nests on the CPU: blocks and threads as plain loops. Shows wrong indices, tiles and guards; shows nothing of barriers or device code."""
+"""GPU nests on the CPU: blocks and threads as plain loops. Shows wrong indices, tiles and guards; nothing of barriers and device code."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

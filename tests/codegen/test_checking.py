@@ -137,7 +137,8 @@ def test_every_method_is_checked_and_no_parameter_is_a_zero_that_hides_a_fault()
 
 
 def test_gpu_kernels_are_checked_as_loops() -> None:
-    text = "target: {kind: cuda, arch: sm_90}\nschedule: {out: [{split: {axis: i, factor: 32}}, {gpu_blocks: i_outer}, {gpu_threads: i_inner}]}"
+    directives = "[{split: {axis: i, factor: 32}}, {gpu_blocks: [i_outer]}, {gpu_threads: [i_inner]}]"
+    text = f"target: {{kind: cuda, arch: sm_90}}\nschedule: {{out: {directives}}}"
     report = check(three, ExecutionPlan.from_yaml(text))
     assert report.ok and sizes(report) >= {1, 31, 33} and "as loops on this CPU" in report.notes[0]
 

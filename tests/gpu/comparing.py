@@ -1,13 +1,13 @@
 """A GPU plan's kernels against the oracle, run serially on this CPU or by PoCL."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import fluorite as fl
+import numpy as np
 from fluorite.codegen.driver import as_plan, lower_variants, prepared
 from fluorite.codegen.gpu import execution, pocl, serial
 from fluorite.codegen.lowered import Lowered

@@ -1,4 +1,5 @@
 """Algorithms that the GPU tests schedule, with inputs of given sizes."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -6,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import fluorite as fl
+import numpy as np
 from fluorite.schedule import ExecutionPlan
 
 PLANS = Path(__file__).parent / "plans"
@@ -153,16 +153,39 @@ def reduction_plan(stage: str, directives: str) -> ExecutionPlan:
 
 
 REDUCTIONS: dict[str, tuple[Callable[..., Any], ExecutionPlan, list[tuple[Any, ...]]]] = {
-    "threads for rows and for columns": (row_sums, reduction_plan(
-        "row_sums/sum", "{split: {axis: rows, factor: 4}}, {split: {axis: columns, factor: 8}}, {gpu_blocks: [rows_outer]}, {gpu_threads: [rows_inner, columns_inner]}"),
-        matrices((9, 77), (4, 8), (1, 1), (5, 3))),
-    "two reduction loops": (total, reduction_plan(
-        "total/sum", "{split: {axis: rows, factor: 5}}, {split: {axis: columns, factor: 6}}, {gpu_threads: [rows_inner, columns_inner]}"), matrices((9, 77), (1, 1))),
-    "a serial loop around": (row_sums, reduction_plan(
-        "row_sums/sum", "{split: {axis: rows, factor: 3}}, {split: {axis: columns, factor: 16}}, {gpu_blocks: [rows_outer]}, {gpu_threads: [columns_inner]}"),
-        matrices((7, 50), (1, 1))),
-    "one thread": (row_sums, reduction_plan(
-        "row_sums/sum", "{split: {axis: columns, factor: 1}}, {gpu_blocks: [rows]}, {gpu_threads: [columns_inner]}"), matrices((3, 5))),
-    "an odd number of threads": (any_above, reduction_plan(
-        "any_above/any", "{split: {axis: columns, factor: 7}}, {gpu_blocks: [rows]}, {gpu_threads: [columns_inner]}"), matrices((3, 5), (4, 70))),
+    "threads for rows and for columns": (
+        row_sums,
+        reduction_plan(
+            "row_sums/sum",
+            "{split: {axis: rows, factor: 4}}, {split: {axis: columns, factor: 8}}, "
+            "{gpu_blocks: [rows_outer]}, {gpu_threads: [rows_inner, columns_inner]}",
+        ),
+        matrices((9, 77), (4, 8), (1, 1), (5, 3)),
+    ),
+    "two reduction loops": (
+        total,
+        reduction_plan(
+            "total/sum", "{split: {axis: rows, factor: 5}}, {split: {axis: columns, factor: 6}}, {gpu_threads: [rows_inner, columns_inner]}"
+        ),
+        matrices((9, 77), (1, 1)),
+    ),
+    "a serial loop around": (
+        row_sums,
+        reduction_plan(
+            "row_sums/sum",
+            "{split: {axis: rows, factor: 3}}, {split: {axis: columns, factor: 16}}, "
+            "{gpu_blocks: [rows_outer]}, {gpu_threads: [columns_inner]}",
+        ),
+        matrices((7, 50), (1, 1)),
+    ),
+    "one thread": (
+        row_sums,
+        reduction_plan("row_sums/sum", "{split: {axis: columns, factor: 1}}, {gpu_blocks: [rows]}, {gpu_threads: [columns_inner]}"),
+        matrices((3, 5)),
+    ),
+    "an odd number of threads": (
+        any_above,
+        reduction_plan("any_above/any", "{split: {axis: columns, factor: 7}}, {gpu_blocks: [rows]}, {gpu_threads: [columns_inner]}"),
+        matrices((3, 5), (4, 70)),
+    ),
 }

@@ -1,9 +1,10 @@
 """A device function executed in lock step, one NumPy lane a thread: what it finds no CPU run can.
 
-It executes what the code generator gets, barriers included. An epoch is the time between two barriers. Found, with buffer, element and thread:
+It executes what the code generator gets, barriers included. An epoch is the time between two barriers. Found, with element and thread:
 two threads that touch one element of shared memory within an epoch, at least one of them writing; a barrier that not all threads reach; an
 index out of bounds; memory that is read before anything was written there. Not found: what code generation does, and races between blocks.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -17,10 +18,27 @@ Array = np.ndarray[Any, Any]
 SEVERAL, NOBODY = -2, -1
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Min": np.minimum, "Max": np.maximum, "LT": np.less, "LE": np.less_equal,
-    "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal, "And": np.logical_and, "Or": np.logical_or,
-    "RShift": np.right_shift, "LShift": np.left_shift, "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
-    "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Mod": np.fmod,
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Min": np.minimum,
+    "Max": np.maximum,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "RShift": np.right_shift,
+    "LShift": np.left_shift,
+    "BitwiseAnd": np.bitwise_and,
+    "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
+    "FloorDiv": np.floor_divide,
+    "FloorMod": np.mod,
+    "Mod": np.fmod,
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "sqrt": np.sqrt, "log": np.log, "tanh": np.tanh, "fabs": np.abs, "floor": np.floor, "expf": np.exp, "sqrtf": np.sqrt,
@@ -59,7 +77,9 @@ def shared(name: str, size: int, dtype: str) -> Memory:
 class Block:
     """One block of a launch."""
 
-    def __init__(self, values: Mapping[Any, Any], blocks: Mapping[str, int], threads: Mapping[str, int], planted: Planted | None = None) -> None:
+    def __init__(
+        self, values: Mapping[Any, Any], blocks: Mapping[str, int], threads: Mapping[str, int], planted: Planted | None = None
+    ) -> None:
         self.planted = planted or Planted()
         self.values: dict[Any, Any] = dict(values)
         self.count = int(np.prod(list(threads.values()), dtype=int))
@@ -94,7 +114,9 @@ class Block:
                 self.allocate(s.buffer)
             case "DeclBuffer":
                 found = self.values[s.data if s.data is not None else s.buffer.data]
-                self.memory[s.buffer] = found if isinstance(found, Memory) else Memory(s.buffer.name, "global", found, np.ones(found.size, bool))
+                self.memory[s.buffer] = (
+                    found if isinstance(found, Memory) else Memory(s.buffer.name, "global", found, np.ones(found.size, bool))
+                )
             case "For":
                 low, extent = (np.broadcast_to(self.value(e, active), (self.count, 1)) for e in (s.min, s.extent))
                 for i in range(int(extent[active].max(initial=0))):
@@ -204,7 +226,9 @@ class Block:
             raced = (m.write_epoch[element] == self.epoch) & (m.writer[element] != thread)
             if raced.any():
                 k = int(np.argmax(raced))
-                self.fault(f"{m.name}[{element[k]}] is read by thread {thread[k]} and written by {m.writer[element[k]]} without a barrier between")
+                self.fault(
+                    f"{m.name}[{element[k]}] is read by thread {thread[k]} and written by {m.writer[element[k]]} without a barrier between"
+                )
             others = (m.read_epoch[element] == self.epoch) & (m.reader[element] != thread)
             m.reader[element], m.read_epoch[element] = thread, self.epoch
             m.reader[element[others | (m.reader[element] != thread)]] = SEVERAL
@@ -222,7 +246,9 @@ class Block:
                 raced = (epochs[element] == self.epoch) & (who[element] != thread)
                 if raced.any():
                     k = int(np.argmax(raced))
-                    self.fault(f"{m.name}[{element[k]}] is written by thread {thread[k]} and {verb} by {who[element[k]]} without a barrier between")
+                    self.fault(
+                        f"{m.name}[{element[k]}] is written by thread {thread[k]} and {verb} by {who[element[k]]} without a barrier between"
+                    )
             m.writer[element], m.write_epoch[element] = thread, self.epoch
         if len(np.unique(element)) != len(element):
             self.fault(f"{m.name}: several threads write one element")

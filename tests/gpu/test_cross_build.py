@@ -1,4 +1,5 @@
 """CUDA C and cubins without a GPU, and what ptxas says of them."""
+
 from __future__ import annotations
 
 from typing import Any

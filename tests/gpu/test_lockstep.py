@@ -1,4 +1,5 @@
 """Races, missing and divergent barriers, out-of-bounds accesses: none in our kernels, and every planted one is found."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -8,7 +9,15 @@ import numpy as np
 import pytest
 from fluorite.codegen.emit import emit
 from fluorite.codegen.gpu import execution
-from fluorite.codegen.tvm_adapter import generate, host_target, imitate_device, kernel_signatures, register_function, split_for_device, tensor_on
+from fluorite.codegen.tvm_adapter import (
+    generate,
+    host_target,
+    imitate_device,
+    kernel_signatures,
+    register_function,
+    split_for_device,
+    tensor_on,
+)
 
 from .comparing import compare, lowered
 from .gpu_algorithms import DEFAULTS, HAND_MADE, REDUCTIONS, layers, matrices, photographs
@@ -41,10 +50,10 @@ class Lockstep:
 
         def launched(*values: Any) -> None:
             mine = [arrays[p.name] if d == "handle" else v for p, d, v in zip(device.params, dtypes, values, strict=False)]
-            extents = dict(zip(tags, map(int, values[len(dtypes):]), strict=True))
+            extents = dict(zip(tags, map(int, values[len(dtypes) :]), strict=True))
             self.faults += launch(device, mine, extents, self.planted)
 
-        register_function(symbol, launched)         # once: the host keeps what it finds
+        register_function(symbol, launched)  # once: the host keeps what it finds
 
         def function(*given: Any) -> None:
             arrays.update({f"{b.name}_ptr": a.reshape(-1) for b, a in zip(kernel.arguments, given, strict=False)})

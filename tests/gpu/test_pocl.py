@@ -1,4 +1,5 @@
 """The same kernels as OpenCL C, with real work groups, local memory and barriers, equal the oracle."""
+
 from __future__ import annotations
 
 import os

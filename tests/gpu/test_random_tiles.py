@@ -1,4 +1,5 @@
 """Tiles, threads, vectors and places drawn at random: refused in our words, or free of faults in lock step and equal to the oracle."""
+
 from __future__ import annotations
 
 import fluorite as fl
@@ -25,15 +26,19 @@ def faults(model: object, text: str, cases: list[tuple[object, ...]]) -> list[st
 @st.composite
 def stencil_plans(draw: st.DrawFn) -> str:
     ty, tx, each = draw(st.sampled_from([1, 2, 3, 8])), draw(st.sampled_from([1, 4, 7, 16, 32])), draw(st.sampled_from([1, 2, 3]))
-    rows = draw(st.sampled_from([
-        "[compute_inline]",
-        "[{compute_at: {stage: blur/blur, axis: x_outer}}, {store_in: shared}, fetch]",
-        "[{compute_at: {stage: blur/blur, axis: x_outer}}, {store_in: shared}, {fetch: {vector: 2}}]",
-        "[{compute_at: {stage: blur/blur, axis: x_outer}}, {store_in: shared}, {stage_in: {read: image, into: tile}}, fetch]",
-        "[{compute_at: {stage: blur/blur, axis: yy}}, {store_in: registers}]",
-        "[{compute_at: {stage: blur/blur, axis: INNERMOST}}, {unroll: y}]",
-        "[{compute_at: {stage: blur/blur, axis: yy}}, {store_in: shared}, fetch]",
-    ]))
+    rows = draw(
+        st.sampled_from(
+            [
+                "[compute_inline]",
+                "[{compute_at: {stage: blur/blur, axis: x_outer}}, {store_in: shared}, fetch]",
+                "[{compute_at: {stage: blur/blur, axis: x_outer}}, {store_in: shared}, {fetch: {vector: 2}}]",
+                "[{compute_at: {stage: blur/blur, axis: x_outer}}, {store_in: shared}, {stage_in: {read: image, into: tile}}, fetch]",
+                "[{compute_at: {stage: blur/blur, axis: yy}}, {store_in: registers}]",
+                "[{compute_at: {stage: blur/blur, axis: INNERMOST}}, {unroll: y}]",
+                "[{compute_at: {stage: blur/blur, axis: yy}}, {store_in: shared}, fetch]",
+            ]
+        )
+    )
     order, innermost = draw(st.sampled_from([("ty, x_inner, yy", "x_inner"), ("yy, ty, x_inner", "x_inner"), ("x_inner, yy, ty", "ty")]))
     rows = rows.replace("INNERMOST", innermost)
     tile = "\n  tile: [{compute_at: {stage: blur/blur, axis: x_outer}}, {store_in: shared}, fetch]" if "stage_in" in rows else ""
@@ -61,7 +66,11 @@ def product_plans(draw: st.DrawFn) -> str:
     step, vector = draw(st.sampled_from([1, 3, 4, 8])), draw(st.sampled_from([1, 2, 4]))
     staged = draw(st.sampled_from(["x", "w", "both", "none"]))
     stages = "".join(f"\n    - stage_in: {{read: {t}, into: {t}_tile}}" for t in "xw" if staged in (t, "both"))
-    tiles = "".join(f"\n  {t}_tile: [{{compute_at: {{stage: acc, axis: k_outer}}}}, {{store_in: shared}}, {{fetch: {{vector: {vector}}}}}]" for t in "xw" if staged in (t, "both"))
+    tiles = "".join(
+        f"\n  {t}_tile: [{{compute_at: {{stage: acc, axis: k_outer}}}}, {{store_in: shared}}, {{fetch: {{vector: {vector}}}}}]"
+        for t in "xw"
+        if staged in (t, "both")
+    )
     vectorised = "\n    - vectorize: jj" if jj in (2, 4) and draw(st.booleans()) else ""
     unrolled = "\n    - unroll: i\n    - unroll: j" if draw(st.booleans()) else ""
     return f"""schedule:

@@ -1,4 +1,5 @@
 """Every GPU kernel that may not be is refused in our own words: the code, the place in the plan, and what would do."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -46,7 +47,10 @@ def refused(model: Callable[..., Any], text: str, code: str, place: str, *parts:
     assert problem.try_ and problem.why and problem.path and problem.source
 
 
-@pytest.mark.parametrize("directive, place", [("gpu_blocks: [rows]", "gpu_blocks"), ("gpu_threads: [rows]", "gpu_threads"), ("store_in: shared", "store_in"), ("fetch", "fetch")])
+@pytest.mark.parametrize(
+    "directive, place",
+    [("gpu_blocks: [rows]", "gpu_blocks"), ("gpu_threads: [rows]", "gpu_threads"), ("store_in: shared", "store_in"), ("fetch", "fetch")],
+)
 def test_gpu_directives_on_a_cpu(directive: str, place: str) -> None:
     refused(scaled, f"{ROOT}    - {directive}\n", "P250", place, "on a CPU", target="target: {kind: llvm}\n")
 
@@ -65,23 +69,37 @@ schedule:
 
 
 def test_a_stage_without_blocks() -> None:
-    refused(scaled, ROOT + "    - split: {axis: columns, factor: 64}\n    - gpu_threads: [columns_inner]\n", "P252", "gpu_threads", "has no gpu_blocks")
+    refused(
+        scaled,
+        ROOT + "    - split: {axis: columns, factor: 64}\n    - gpu_threads: [columns_inner]\n",
+        "P252",
+        "gpu_threads",
+        "has no gpu_blocks",
+    )
     refused(scaled, ROOT + "    - split: {axis: columns, factor: 64}\n", "P252", "split", "gpu_blocks: [rows]")
 
 
 def test_too_many_threads() -> None:
-    text = ROOT + "    - tile: {rows: 32, columns: 64}\n    - gpu_blocks: [rows_outer, columns_outer]\n    - gpu_threads: [rows_inner, columns_inner]\n"
+    text = (
+        ROOT
+        + "    - tile: {rows: 32, columns: 64}\n    - gpu_blocks: [rows_outer, columns_outer]\n"
+        + "    - gpu_threads: [rows_inner, columns_inner]\n"
+    )
     refused(scaled, text, "P253", "gpu_threads", "32 x 64 = 2048 threads", "at most 1024")
 
 
 def test_a_block_that_is_too_deep() -> None:
-    text = (ROOT + "    - split: {axis: rows, factors: [~, 128, 2], into: [a, b, c]}\n    - split: {axis: columns, factor: 2}\n"
-            "    - gpu_blocks: [a, columns_outer]\n    - gpu_threads: [b, c, columns_inner]\n")
+    text = (
+        ROOT + "    - split: {axis: rows, factors: [~, 128, 2], into: [a, b, c]}\n    - split: {axis: columns, factor: 2}\n"
+        "    - gpu_blocks: [a, columns_outer]\n    - gpu_threads: [b, c, columns_inner]\n"
+    )
     refused(scaled, text, "P253", "gpu_threads", "128 threads along the outermost of three")
 
 
 def test_threads_need_a_constant_number() -> None:
-    refused(scaled, ROOT + "    - gpu_blocks: [rows]\n    - gpu_threads: [columns]\n", "P211", "gpu_threads", "known only when the kernel runs")
+    refused(
+        scaled, ROOT + "    - gpu_blocks: [rows]\n    - gpu_threads: [columns]\n", "P211", "gpu_threads", "known only when the kernel runs"
+    )
 
 
 def test_blocks_on_a_reduction_loop() -> None:
@@ -93,8 +111,14 @@ def test_blocks_on_a_reduction_loop() -> None:
 @pytest.mark.parametrize("extents", ["{axis: y, factor: 16}", "{axis: y, factor: 4}"])
 def test_threads_that_differ_between_stages(extents: str) -> None:
     threads = extents[-3:-1].strip()
-    refused(blur, f"{BLUR}{SHARED}    - split: {extents}\n    - split: {{axis: x, factor: 32, into: [xo, xi]}}\n    - gpu_threads: [y_inner, xi]\n",
-            "P255", "gpu_threads", f"{threads} x 32 threads", "8 x 32 threads")
+    refused(
+        blur,
+        f"{BLUR}{SHARED}    - split: {extents}\n    - split: {{axis: x, factor: 32, into: [xo, xi]}}\n    - gpu_threads: [y_inner, xi]\n",
+        "P255",
+        "gpu_threads",
+        f"{threads} x 32 threads",
+        "8 x 32 threads",
+    )
 
 
 def test_threads_of_fewer_dimensions() -> None:
@@ -133,7 +157,11 @@ def test_too_much_shared_memory() -> None:
 
 
 def test_wide_vectors() -> None:
-    text = ROOT + "    - split: {axis: columns, factors: [~, 32, 8], into: [a, b, c]}\n    - gpu_blocks: [rows, a]\n    - gpu_threads: [b]\n    - vectorize: c\n"
+    text = (
+        ROOT
+        + "    - split: {axis: columns, factors: [~, 32, 8], into: [a, b, c]}\n    - gpu_blocks: [rows, a]\n    - gpu_threads: [b]\n"
+        + "    - vectorize: c\n"
+    )
     refused(scaled, text, "P256", "vectorize", "8 lanes of float32", "width: 4")
 
 
@@ -157,7 +185,8 @@ def test_fetch_of_a_reduction() -> None:
 
 
 def test_a_block_finds_no_argmax() -> None:
-    text = "schedule:\n  best/argmax:\n    - split: {axis: columns, factor: 64}\n    - gpu_blocks: [rows]\n    - gpu_threads: [columns_inner]\n"
+    text = "schedule:\n  best/argmax:\n    - split: {axis: columns, factor: 64}\n    - gpu_blocks: [rows]\n"
+    text += "    - gpu_threads: [columns_inner]\n"
     refused(best, text, "P258", "gpu_threads", "argmax", "pairs")
 
 

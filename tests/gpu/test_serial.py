@@ -1,4 +1,5 @@
 """GPU nests with blocks and threads as plain loops equal the oracle: indices, tiles, guards and reductions by the block."""
+
 from __future__ import annotations
 
 import pytest
@@ -53,8 +54,10 @@ def test_reductions_by_the_block(name: str) -> None:
 ORDERS = [
     "[{split: {axis: columns, factor: 16}}, {gpu_blocks: [columns_outer]}, {gpu_threads: [columns_inner]}]",
     "[{split: {axis: rows, factor: 8}}, {gpu_blocks: [rows_outer]}, {gpu_threads: [rows_inner]}]",
-    "[{tile: {rows: 3, columns: 7}}, {reorder: [rows_inner, columns_inner, columns_outer, rows_outer]}, {gpu_blocks: [columns_outer, rows_outer]}, {gpu_threads: [rows_inner, columns_inner]}]",
-    "[{fuse: [rows, columns]}, {split: {axis: rows_columns, factors: [~, 32, 4], into: [b, t, v]}}, {gpu_blocks: [b]}, {gpu_threads: [t]}, {vectorize: v}]",
+    "[{tile: {rows: 3, columns: 7}}, {reorder: [rows_inner, columns_inner, columns_outer, rows_outer]}, "
+    "{gpu_blocks: [columns_outer, rows_outer]}, {gpu_threads: [rows_inner, columns_inner]}]",
+    "[{fuse: [rows, columns]}, {split: {axis: rows_columns, factors: [~, 32, 4], into: [b, t, v]}}, "
+    "{gpu_blocks: [b]}, {gpu_threads: [t]}, {vectorize: v}]",
     "[{gpu_blocks: [rows, columns]}]",
 ]
 
