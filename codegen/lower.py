@@ -17,6 +17,7 @@ from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import bounds, is_index, linear, simplify, within
 from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from fluorite.schedule.grouping import Placement
+from fluorite.schedule.loop_checks import SHAPING, legal_loops, no_such_loop
 from fluorite.schedule.notation.places import NOWHERE, Place
 from fluorite.schedule.nest import BLOCK, PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Guard, Loop, Nest, shape, start
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
@@ -26,7 +27,6 @@ from .reductions import accumulate, accumulators, initial
 from .statements import Allocate, Buffer, For, If, Kernel, Statement, Store, sequence
 
 TRUE, FALSE = Const(True, "bool", False), Const(False, "bool", False)
-SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
 
 
 @dataclass(frozen=True)
@@ -173,13 +173,12 @@ class _Lowering:
     def _check_placements(self, owner: Stage, nest: Nest) -> None:
         """Every stage that is computed at a loop of this nest: is there such a loop, may it be computed there, and do its readers come later?"""
         vector = next((n for n, loop in enumerate(nest.loops) if loop.kind == VECTOR), len(nest.loops))
-        legal = ", ".join(loop.name for loop in nest.loops[:vector])
         for i, at in self.plan.placements.items():
             if at.owner != owner.id:
                 continue
             s, place, why = self.by_id[i], at.directive.at("axis") if at.directive else NOWHERE, ""
             if nest.loop(at.loop) is None:
-                why = "no such loop" + (f" any more, {nest.gone[at.loop]}" if at.loop in nest.gone else "")
+                self.problems.append(no_such_loop(s, owner, nest, at))
             elif nest.position(at.loop) >= vector:
                 why = f"{nest.loops[vector].name} is vectorised, and a stage is not computed in the lanes of another"
             else:
@@ -187,7 +186,7 @@ class _Lowering:
                 if late is not None:
                     why = f"{late.name} reads it too, and is computed outside that loop"
             if why:
-                self.problems.append(place.problem("P204", f"{s.name} cannot be computed at {owner.name}'s \"{at.loop}\"", f"{why}; legal: {legal or 'none'}", (), path=s.path, source=s.source))
+                self.problems.append(place.problem("P204", f"{s.name} cannot be computed at {owner.name}'s \"{at.loop}\"", f"{why}; legal: {legal_loops(nest)}", (), path=s.path, source=s.source))
 
     def _inside(self, i: int, owner: int, position: int, nest: Nest) -> bool:
         """Whether stage i is computed within this loop of the owner."""

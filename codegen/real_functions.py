@@ -10,17 +10,14 @@ from .transcendental import FUNCTIONS, definitions, symbol
 from .tvm_adapter import register_operation, tirx, tvm, tvm_ffi
 
 
-def _expm1(x: Any) -> Any:
-    """exp(x) - 1 on devices: Kahan's correction of the plain formula."""
-    one, far = (tirx.FloatImm(x.ty.dtype, v) for v in (1.0, 16.0))
-    grown = tirx.exp(x)
-    flat = tirx.Or(tirx.EQ(grown, one), tirx.Not(tirx.LT(tirx.abs(x), far)))
-    safe = tirx.Select(flat, far, grown)
-    return tirx.Select(tirx.EQ(grown, one), x, tirx.Select(flat, grown - one, tirx.Div((safe - one) * x, tirx.log(safe))))
-
-
 def _on_device(name: str, call: Any) -> Any:
-    return _expm1(*call.args) if name == "expm1" else getattr(tirx, name)(*call.args)
+    """CUDA and OpenCL overload C's names for all types."""
+    if name == "sigmoid":
+        dtype = call.ty.dtype
+        scalar = tirx.FloatImm(str(dtype.with_lanes(1)), 1.0)
+        one = scalar if dtype.lanes == 1 else tirx.Broadcast(scalar, dtype.lanes)
+        return tirx.Div(one, one + tirx.exp(-call.args[0]))
+    return tirx.call_pure_extern(call.ty, name, *call.args)
 
 
 _OPERATIONS = {name: register_operation(f"fluorite.{name}", partial(_on_device, name)) for name in sorted(FUNCTIONS)}

@@ -94,6 +94,10 @@ CODES: dict[str, str] = {
         "fusion: never forbids it."
     ),
     "P231": "A kernel would need a stage outside it that itself needs the kernel. Add that stage to the group, or cut the group there.",
+    "P240": (
+        "The target names a processor or a GPU architecture that the code generator does not know, and would take for the oldest one. "
+        "cpu: native is this machine's; GPUs are called sm_80, sm_90 and so on."
+    ),
     "P250": (
         "A directive belongs to another kind of machine: parallel to a CPU; gpu_blocks, gpu_threads, fetch and shared memory to a GPU. "
         "What the target is stands under target:."

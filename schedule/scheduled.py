@@ -9,6 +9,7 @@ from fluorite.algo.graph import Graph, Stage
 
 from .directives import Cache, ComputeAt, ComputeInline, Directive, Pack, Rfactor, StageIn
 from .grouping import Group, Placement, group_stages
+from .loop_checks import loop_problems
 from .machine import Machine
 from .matching import Match, assign
 from .notation.holes import AUTO
@@ -22,7 +23,10 @@ Default = Callable[[Graph, "Undecided"], Mapping[str, tuple[Directive, ...]]]
 
 @dataclass(frozen=True)
 class Undecided:
-    """What the plan leaves to the default scheduler: `stages` (ids) without directives, groups that must share a kernel, pairs that must not."""
+    """What the plan leaves to the default scheduler: `stages` (ids) without directives, groups that must share a kernel, pairs that must not.
+
+    `anchors` are the plan's own placements, (stage, owner, loop of the owner): what lies between the two has to follow.
+    """
 
     stages: frozenset[int]
     together: tuple[tuple[int, ...], ...]
@@ -30,6 +34,7 @@ class Undecided:
     machine: Machine
     fuse: bool
     reassociate: bool
+    anchors: tuple[tuple[int, int, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +123,8 @@ class _Work:
 
     def take_default(self, default: Default, machine: Machine) -> None:
         undecided = Undecided(frozenset(s.id for s in self.graph.stages if s.path not in self.chosen), self.together(), self.apart(), machine, self.plan.fusion.rest == "auto",
-                              self.plan.numerics.allows("reassociates"))
+                              self.plan.numerics.allows("reassociates"),
+                              tuple((i, at.owner, at.loop) for i, at in self.placements().items()))
         made = default(self.graph, undecided)
         remaining = {path: list(_in_order(ds)) for path, ds in made.items()}
         progress = True
@@ -201,6 +207,7 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
     work = _Work(graph, plan)
     work.rewrite_from_plan()
     work.take_plan()
+    work.problems += loop_problems(work.graph, work.chosen, work.placements(), machine)
     if not work.problems:
         work.take_default(default, machine)
     together, apart = work.together(), work.apart()

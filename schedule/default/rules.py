@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fluorite.algo.expr import Axis, Expr
 from fluorite.algo.extent import Extent
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
 
-from ..directives import ComputeInline, Directive
+from ..directives import ComputeAt, ComputeInline, Directive, Parallel
 from ..machine import Machine
 from ..scheduled import Undecided
 from . import kernels, products
@@ -55,6 +55,10 @@ def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]
         from ..default_gpu import default_gpu
 
         return default_gpu(g, undecided)
+    anchored = anchor(g, undecided)
+    if anchored:
+        undecided = replace(undecided, stages=frozenset(i for i in undecided.stages if g.path_of(i) not in anchored), anchors=())
+        return {**default_schedule(g, undecided), **anchored}
     inlined = inline_cheap(g, undecided)
     after = g
     from ..rewrites import inline
@@ -70,6 +74,41 @@ def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]
         if chosen.free(s):
             schedule_kernel(chosen, s)
     return chosen.directives
+
+
+def anchor(g: Graph, undecided: Undecided) -> dict[str, Directives]:
+    """Directives for undecided stages that the plan computes something in: the owner keeps the loop, and what stands between is computed there too."""
+    out: dict[str, Directives] = {}
+    for i, owner, loop in undecided.anchors:
+        between = _between(g, i, owner)
+        for s in g.stages:
+            if s.id == owner and owner in undecided.stages:
+                first, last = s.axes[0].name, s.axes[-1].name
+                ds: list[Directive] = [Parallel(first)] if kernels.pays_parallel(s) else []
+                out[s.path] = (*ds, *(kernels.vector(s, last, undecided.machine) if last not in (loop, first) else ()))
+            elif s.id in between and s.id in undecided.stages:
+                spread = kernels.vector(s, s.axes[-1].name, undecided.machine) if s.axes and s.reduction is None else ()
+                out.setdefault(s.path, (ComputeAt(stage="/" + g.path_of(owner), axis=loop), *spread))
+    return out
+
+
+def _between(g: Graph, start: int, end: int) -> set[int]:
+    """Stages that read `start` and are read by `end`, directly or not."""
+
+    def neighbours(i: int, forward: bool) -> tuple[int, ...]:
+        stage = g.stage(i)
+        return tuple(c.id for c in g.consumers[i]) if forward else stage.sources if stage is not None else ()
+
+    def reached(i: int, forward: bool) -> set[int]:
+        seen: set[int] = set()
+        pending = [i]
+        while pending:
+            new = [n for n in neighbours(pending.pop(), forward) if n not in seen]
+            seen |= set(new)
+            pending += new
+        return seen
+
+    return (reached(start, True) & reached(end, False)) - {start, end}
 
 
 def inline_windows(chosen: Chosen) -> None:

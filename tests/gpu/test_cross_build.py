@@ -42,6 +42,12 @@ def test_the_source_of_each_kernel() -> None:
     assert built.cubins == {} and built.stats == ()
 
 
+def test_the_preset() -> None:
+    plan = as_plan("fluorite:gpu")
+    assert plan.target.arches == ("sm_80", "sm_90")
+    assert "__global__" in cross_build(fl.trace(softmax), plan, cubins=False).source
+
+
 def test_opencl_has_source_only() -> None:
     built = cross_build(fl.trace(softmax), as_plan(None).replace(target=Target(kind="opencl")))
     assert "__kernel void" in built.source and "barrier(CLK_LOCAL_MEM_FENCE)" in built.source

@@ -1,0 +1,45 @@
+"""Every wrong loop name of a plan, found stage by stage before kernels are put together, so that one mistake does not hide another."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fluorite.algo.errors import Problem
+from fluorite.algo.graph import Graph, Stage
+
+from .directives import Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, Tile, Unroll, Vectorize
+from .grouping import Placement
+from .machine import Machine
+from .nest import VECTOR, Nest, shape, start
+from .notation.places import NOWHERE
+
+SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
+_OF_WHOLE_STAGES = ("P207", "P211")     # a stage that is computed at a loop has shorter extents there: lowering checks those
+
+
+def loop_problems(g: Graph, chosen: Mapping[str, tuple[Directive, ...]], placements: Mapping[int, Placement], machine: Machine) -> list[Problem]:
+    """Problems of the nests that the directives make of whole stages, and of the loops that compute_at names."""
+    problems: list[Problem] = []
+    nests: dict[int, Nest] = {}
+    for s in g.stages:
+        ds = [d for d in chosen.get(s.path, ()) if isinstance(d, SHAPING)]
+        nests[s.id], found = shape(start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents if s.reduction else ()), ds, machine.lanes, s.dtype, s.source)
+        problems += [p for p in found if s.id not in placements or p.code not in _OF_WHOLE_STAGES]
+    for i, at in placements.items():
+        owner, stage = g[at.owner], g[i]
+        assert isinstance(owner, Stage) and isinstance(stage, Stage)
+        if nests[at.owner].loop(at.loop) is None:
+            problems.append(no_such_loop(stage, owner, nests[at.owner], at))
+    return problems
+
+
+def no_such_loop(stage: Stage, owner: Stage, nest: Nest, at: Placement) -> Problem:
+    """P204: compute_at names a loop that its owner does not have."""
+    place = at.directive.at("axis") if at.directive else NOWHERE
+    why = "no such loop" + (f" any more, {nest.gone[at.loop]}" if at.loop in nest.gone else "")
+    return place.problem("P204", f"{stage.name} cannot be computed at {owner.name}'s \"{at.loop}\"", f"{why}; legal: {legal_loops(nest)}", (), path=stage.path, source=stage.source)
+
+
+def legal_loops(nest: Nest) -> str:
+    """The loops at which another stage may be computed: those outside vectors."""
+    vector = next((n for n, loop in enumerate(nest.loops) if loop.kind == VECTOR), len(nest.loops))
+    return ", ".join(loop.name for loop in nest.loops[:vector]) or "none"
