@@ -234,7 +234,7 @@ def _without_quotients(e: Dim) -> Extent | None:
     loose: list[tuple[Quotient, int]] = []
     for monomial, c in e.terms:
         match monomial:
-            case (Quotient(a, int(d)) as q,) if d > 0:
+            case (Quotient(_, int(d)) as q,) if d > 0:
                 loose.append((q, c))
             case _:
                 total = total + Dim(((monomial, c),))
@@ -277,7 +277,9 @@ def minimum(a: Extent, b: Extent) -> Extent:
 
 def evaluate(e: Extent, values: Mapping[str, int]) -> int:
     """The integer that e is for these symbol values; KeyError names a missing symbol."""
-    return int(substitute(e, values.__getitem__))
+    found = substitute(e, values.__getitem__)
+    assert isinstance(found, int)
+    return found
 
 
 def substitute(e: Extent, value: Callable[[str], Extent]) -> Extent:

@@ -109,7 +109,7 @@ def product_operands(s: Stage) -> tuple[Read, Read] | None:
 
 
 def kind_of(s: Stage) -> str:
-    """elementwise | broadcast | stencil | gather | reduction | matmul | convolution | scan-free summary used by selectors and rules."""
+    """matmul, convolution, another reduction, gather, stencil or elementwise: what selectors and rules call the stage."""
     if (pair := product_operands(s)) is not None and s.reduction is not None:
         used = [{a for i in r.index for a in linear(i).atoms} for r in pair]
         shared = used[0] & used[1]
@@ -177,7 +177,8 @@ class Graph:
 
     @cached_property
     def by_id(self) -> Mapping[int, Leaf | Stage]:
-        return {t.id: t for t in (*self.leaves, *self.stages)}
+        everything: tuple[Leaf | Stage, ...] = (*self.leaves, *self.stages)
+        return {t.id: t for t in everything}
 
     @cached_property
     def outputs(self) -> frozenset[int]:

@@ -24,6 +24,6 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
     graph = fl.trace(getattr(algorithms, name))
     sizes = {str(size): n for i in graph.methods[0].inputs for size, n in zip(graph[i].shape, data[graph[i].name].shape, strict=True)}
     model = fl.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
-    arguments = list(data.values())
+    arguments = [data[graph[i].name] for i in graph.methods[0].inputs]
     out = np.empty_like(model(*arguments))
     return lambda: model(*arguments, out=out)  # type: ignore[no-any-return]

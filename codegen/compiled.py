@@ -17,12 +17,13 @@ from fluorite.schedule.sections import AtMost, Between, Buckets
 
 from .cache import cached_file, key_of
 from .lowered import Lowered, structure_hash
+from .runtime.manifest import FORMAT as MANIFEST_FORMAT
 from .statements import Kernel
 from .target import CodeTarget
 
 VERSION = "0.1.0"
 TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
-FORMAT = "5"
+EMISSION = "5"
 """Changes whenever the same statements compile to other code: part of the cache's keys."""
 
 
@@ -45,7 +46,7 @@ def compile_kernels(variants: Sequence[Lowered], target: CodeTarget, use_cache: 
     """The shared library of all kernels. TVM is imported only if the cache does not have it."""
     kernels = [k for v in variants for k in v.kernels]
     texts = [f"{k.text()}\n{k.symbols}" for k in kernels]
-    key = key_of(FORMAT, TVM, TVM_FFI, repr(target.config), *texts)
+    key = key_of(EMISSION, TVM, TVM_FFI, repr(target.config), *texts)
     return cached_file(key, ".so", lambda path: _link(kernels, target, path), use_cache)
 
 
@@ -64,7 +65,7 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
     g = compiled.graph
     parameters = [t for t in g.leaves if t.kind in ("parameter", "constant")]
     return {
-        "format": 1, "fluorite": VERSION, "name": name, "toolchain": {"tvm": TVM, "tvm_ffi": TVM_FFI},
+        "format": MANIFEST_FORMAT, "fluorite": VERSION, "name": name, "toolchain": {"tvm": TVM, "tvm_ffi": TVM_FFI},
         "target": compiled.target.manifest(), "threads": compiled.plan.runtime.threads, "program": {"name": g.name, "structure": structure_hash(g)},
         "numerics": {"class": max((v.numerics for v in compiled.variants), key=("exact", "reassociates", "precision", "relaxed").index)},
         "plan": compiled.plan.to_yaml(), "notes": list(compiled.notes),

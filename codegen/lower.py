@@ -19,7 +19,7 @@ from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuBlocks, GpuT
 from fluorite.schedule.grouping import Placement
 from fluorite.schedule.loop_checks import SHAPING, legal_loops, no_such_loop
 from fluorite.schedule.notation.places import NOWHERE, Place
-from fluorite.schedule.nest import BLOCK, PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Guard, Loop, Nest, shape, start
+from fluorite.schedule.nest import BLOCK, PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Guard, Loop, Nest, shape, shifted, start
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
 
 from .gpu import legality, nests
@@ -142,6 +142,7 @@ class _Lowering:
             if problems:
                 raise PlanError(self.problems)
             nest = self._on_gpu(s, nest)
+        nest = self._shift_tails(s, nest)
         guards = list(nest.guards)
         for a in s.axes:
             i = box[a]
@@ -158,6 +159,19 @@ class _Lowering:
         values = {a: simplify(binary("add", box[a].start, nest.value(a)), self.ranges) for a in s.axes}
         values |= {a: simplify(nest.value(a), self.ranges) for a in s.reduce_axes}
         return Placed(s, nest, box, values, sticking)
+
+    def _shift_tails(self, s: Stage, nest: Nest) -> Nest:
+        """Tails of vectorised axes overlap what came before where producers are computed per part: those then never reach outside either."""
+        owners = [nest.position(at.loop) for at in self.plan.placements.values() if at.owner == s.id and nest.loop(at.loop)]
+        vectors = {loop.var for loop in nest.loops if loop.kind == VECTOR}
+        for guard in nest.guards:
+            asked = guard.tail == "shift"
+            if self.plan.gpu or guard.outer is None or guard.inner is None or not (asked or (guard.tail == "auto" and set(axes_of(nest.value(guard.inner))) & vectors)):
+                continue
+            parts = [n for n, loop in enumerate(nest.loops) if loop.var in set(axes_of(nest.value(guard.outer)))]
+            if asked or (parts and any(n >= min(parts) for n in owners)):
+                nest = shifted(nest, guard) or nest
+        return nest
 
     def _check_arg(self, s: Stage, nest: Nest) -> None:
         """argmax and argmin keep one running best: no loop over other positions inside their loops, and no vectors."""

@@ -36,7 +36,7 @@ def own_functions() -> Any:
     """The pass over host functions. One function of the module carries the text of all that are called."""
     extern = tvm.ir.Op.get("tirx.call_pure_extern")
 
-    @tvm.transform.module_pass(opt_level=0)
+    @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
     def run(module: Any, _context: Any) -> Any:
         wanted: set[tuple[str, str, int]] = set()
 

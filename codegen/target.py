@@ -39,11 +39,11 @@ class CodeTarget:
     machine: Machine
     config: tuple[tuple[str, Any], ...]
 
-    def dict(self) -> dict[str, Any]:
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in self.config}
-
     def manifest(self) -> dict[str, Any]:
         return {"kind": self.kind, "cpu": self.cpu, "machine": platform.machine(), "system": platform.system(), "features": list(self.features)}
+
+    def dict(self) -> dict[str, Any]:
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in self.config}
 
 
 def cores() -> int:

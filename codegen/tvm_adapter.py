@@ -7,10 +7,10 @@ from typing import Any
 
 os.environ.setdefault("TVM_NUM_THREADS", str(os.cpu_count() or 1))      # TVM's own default is half the cores
 
-import tvm
+import tvm  # type: ignore[import-untyped]
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.target import Target
+from tvm.target import Target  # type: ignore[import-untyped]
 
 VERSION: str = tvm.__version__
 FFI_VERSION: str = tvm_ffi.__version__
@@ -24,7 +24,7 @@ def pipeline(gpu: bool = False) -> Any:
     """The passes between our loop nests and code generation. Loops arrive final, so nothing here schedules."""
     s, t = s_tir.transform, tirx.transform
 
-    @tvm.transform.module_pass(opt_level=0)
+    @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
     def run(mod: Any, _context: Any) -> Any:
         passes = [
             s.UnifyThreadBinding(),

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from fluorite.algo.expr import Axis, Read
+from fluorite.algo.expr import Axis, Expr, Op, Read
 from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.linear import linear
 
 from .default.analysis import factors, follows, is_bare, pointwise, sites, volume
 from .default.rules import Chosen, Directives, epilogue_of, inline_cheap, row_members, strip_members
@@ -212,9 +213,27 @@ def _fits_tile(chosen: Chosen, root: Stage, m: Stage) -> bool:
     """Shared by the block, or a small reduction that each thread does for itself where the result is read at its own position."""
     if len(m.axes) < 2 or len(root.axes) != len(m.axes):
         return False
+    if not all(_near(c, index) for c in chosen.graph.consumers[m.id] for index in sites(c, m.id)):
+        return False
     if m.reduction is None:
         return True
     return all(c.id == root.id and pointwise(c, m) for c in chosen.graph.consumers[m.id]) and len(sites(root, m.id)) == 1
+
+
+def _near(c: Stage, index: tuple[Expr, ...]) -> bool:
+    """Whether every index is c's axis of that place, plus constants and small windows: then a tile of c needs a tile of constant size."""
+    windows = set(c.reduce_axes)
+    for a, e in zip(c.axes, index, strict=True):
+        form = linear(e.args[0] if isinstance(e, Op) and e.op == "edge" else e)
+        reach = form.constant if not isinstance(form.constant, int) else abs(form.constant)
+        for atom, k in form.terms:
+            if isinstance(atom, Axis) and atom in windows:
+                reach = reach + c.ranges[atom] * k
+            elif atom is not a:
+                return False
+        if form.coefficient(a) != 1 or not isinstance(reach, int) or reach > _HALO // 2:
+            return False
+    return True
 
 
 def _stencil(root: Stage, members: list[Stage]) -> Mapping[str, Directives]:

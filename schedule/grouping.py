@@ -1,7 +1,7 @@
 """Which stages share a kernel: what compute_at ties together, what the plan lists, and the order in which kernels can run."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fluorite.algo.errors import PlanError, Problem
@@ -60,22 +60,22 @@ def group_stages(g: Graph, placements: Mapping[int, Placement], together: Sequen
     return tuple(groups)
 
 
-def _contradictions(g: Graph, root: object, placements: Mapping[int, Placement], apart: Sequence[tuple[int, int]], plan: ExecutionPlan) -> list[Problem]:
+def _contradictions(g: Graph, root: Callable[[int], int], placements: Mapping[int, Placement], apart: Sequence[tuple[int, int]], plan: ExecutionPlan) -> list[Problem]:
     out = []
     for a, b in apart:
-        if a in g.by_id and b in g.by_id and root(a) == root(b):  # type: ignore[operator]
+        if a in g.by_id and b in g.by_id and root(a) == root(b):
             why = "compute_at and the groups of fusion tie them together"
             out.append(plan.fusion.place_of("never").problem("P230", f"{g.path_of(a)} and {g.path_of(b)} share a kernel although fusion: never forbids it", why, ("drop one of the two",)))
     return out
 
 
-def _ordered(g: Graph, root: object, members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]) -> list[int]:
+def _ordered(g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]) -> list[int]:
     """Groups in dependence order. A cycle means that a group encloses something outside it."""
     needs: dict[int, set[int]] = {r: set() for r in members_of}
     for s in g.stages:
         for source in s.sources:
-            if g.stage(source) is not None and root(source) != root(s.id):  # type: ignore[operator]
-                needs[root(s.id)].add(root(source))  # type: ignore[operator]
+            if g.stage(source) is not None and root(source) != root(s.id):
+                needs[root(s.id)].add(root(source))
     order: list[int] = []
     left = dict(needs)
     while left:

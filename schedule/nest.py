@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fluorite.algo.errors import Problem
-from fluorite.algo.expr import Axis, Expr, as_expr, axis, binary
+from fluorite.algo.expr import Axis, Expr, as_expr, axes_of, axis, binary
 from fluorite.algo.extent import Dim, Extent, at_most, ceildiv, exact_quotient, substitute
 
 from .directives import (
@@ -48,11 +48,17 @@ class Loop:
 
 @dataclass(frozen=True)
 class Guard:
-    """`value < limit` must be tested, because a split did not divide; `tail` is how its directive wants that done."""
+    """`value < limit` must be tested, because a split did not divide; `tail` is how its directive wants that done.
+
+    Of a split in two, `outer` and `inner` are the new variables: value = outer * factor + inner.
+    """
 
     value: Axis
-    limit: Extent
+    limit: Extent | Expr
     tail: str = "auto"
+    outer: Axis | None = None
+    inner: Axis | None = None
+    factor: int = 0
 
 
 @dataclass(frozen=True)
@@ -212,10 +218,32 @@ def _split(nest: Nest, name: str, parts: Sequence[int | None], into: Sequence[st
         assert isinstance(part.extent, int) or part is new[0] or None in parts
         value = binary("add", binary("mul", value, as_expr(part.extent)), part.var)
     divides = exact_quotient(loop.extent, known) is not None if None in parts else loop.extent == known
-    guards = nest.guards if divides else (*nest.guards, Guard(loop.var, loop.extent, tail))
+    guards = nest.guards if divides else (*nest.guards, _guard(loop, new, tail))
     at = nest.position(name)
     return replace(nest, loops=(*nest.loops[:at], *new, *nest.loops[at + 1:]), define={**nest.define, loop.var: value}, guards=guards,
                    gone={**nest.gone, name: _took(d, *into)})
+
+
+def _guard(loop: Loop, parts: Sequence[Loop], tail: str) -> Guard:
+    if len(parts) == 2 and isinstance(parts[1].extent, int):
+        return Guard(loop.var, loop.extent, tail, parts[0].var, parts[1].var, parts[1].extent)
+    return Guard(loop.var, loop.extent, tail)
+
+
+def shifted(nest: Nest, guard: Guard) -> Nest | None:
+    """The nest with the last part of a split moved back so that it ends with the loop: computed again where it overlaps, never beyond.
+
+    None where the loop may be shorter than a part, or where a reduction runs outside it, so that what is computed again would be added again.
+    """
+    if guard.outer is None or guard.inner is None or not isinstance(guard.limit, int) or guard.limit < guard.factor:
+        return None
+    first = next((n for n, loop in enumerate(nest.loops) if loop.reduction), len(nest.loops))
+    outside = axes_of(nest.value(guard.outer))
+    position = {loop.var: n for n, loop in enumerate(nest.loops)}
+    if any(nest.loops[position[a]].reduction or position[a] > first for a in outside if a in position):
+        return None
+    start_ = binary("min", binary("mul", guard.outer, as_expr(guard.factor)), as_expr(guard.limit - guard.factor))
+    return replace(nest, define={**nest.define, guard.value: binary("add", start_, guard.inner)}, guards=tuple(g for g in nest.guards if g is not guard))
 
 
 def _reorder(nest: Nest, names: Sequence[str], d: Directive, place: Place | None) -> Nest:

@@ -161,6 +161,3 @@ def _clamp(raw: Raw | None, n: Extent, ranges: Ranges) -> Interval:
     if not linear(first).terms and linear(first).constant == 0 and linear(length).constant == n and not linear(length).terms:
         return whole(n)
     return Interval(first, length, bound)
-
-
-__all__ = ["Box", "Interval", "Raw", "image", "raw_required", "required", "whole"]

@@ -45,7 +45,7 @@ def _insert(g: Graph, old: Stage, *new: Stage) -> Graph:
 
 
 def _free_path(g: Graph, s: Stage, path: str, place: Place) -> str:
-    if any(t.path == path for t in (*g.stages, *g.leaves)):
+    if any(t.path == path for t in g.by_id.values()):
         raise refused(place, "P220", s, f"{path} exists already", "a rewrite makes a stage of a new name", "into: another name")
     return path
 

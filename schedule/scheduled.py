@@ -241,6 +241,3 @@ def _reaches(g: Graph, start: int, goal: int) -> bool:
             seen.add(i)
             pending += [c.id for c in g.consumers[i]]
     return False
-
-
-__all__ = ["Default", "Group", "Placement", "Scheduled", "Undecided", "apply"]

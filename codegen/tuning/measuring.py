@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 import statistics
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +19,7 @@ from ..sampling import Array, extents_text
 from .graph_text import graph_data
 from .processes import Worker, WorkerLost
 from .records import Outcome
+from .workplace import Folder
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 BUILD_SECONDS, RUN_SECONDS = 120.0, 10.0
@@ -74,7 +72,8 @@ class ProcessMeasurer:
         self.cases = [*cases, *awkward]
         self.counted, self.checked = list(range(len(cases))), list(range(len(cases), len(self.cases)))
         self.allowed = untuned.numerics.allow
-        self.folder = Path(tempfile.mkdtemp(prefix="fluorite-tune-"))  # of this user alone
+        self._place = Folder()
+        self.folder = self._place.path
         self.worker = Worker(self.folder)
         self.truths: dict[int, list[Enclosure]] = {}
         self.usual: list[float] = []  # seconds of a call of the baseline, by case
@@ -151,7 +150,7 @@ class ProcessMeasurer:
 
     def close(self) -> None:
         self.worker.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._place.remove()
 
     # ------------------------------------------------------------ steps
     def _prepare(self) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, axes_of, walk
+from fluorite.algo.expr import Axis, Expr, Op, Read, axes_of, walk
 from fluorite.algo.extent import Extent, at_most, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
@@ -130,6 +130,3 @@ def factors(s: Stage) -> tuple[Read, Read] | None:
     if has == [False, True]:
         return a, b
     return (b, a) if has == [True, False] else None
-
-
-__all__ = ["Const", "axes_of_index", "cost", "factors", "fits", "follows", "is_bare", "is_flat", "is_product", "is_symbolic", "known", "last_axis_is_contiguous", "plain", "pointwise", "sites", "volume", "work"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.expr import Axis, axes_of
-from fluorite.algo.extent import Extent
+from fluorite.algo.extent import Extent, evaluate
 from fluorite.algo.graph import Graph, Stage
 
 from ..directives import Cache, ComputeAt, Directive, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
@@ -24,8 +24,6 @@ def pays_parallel(*stages: Stage) -> bool:
 def guess(n: Extent) -> int:
     if isinstance(n, int):
         return n
-    from fluorite.algo.extent import evaluate
-
     return evaluate(n, {s: TYPICAL for s in n.symbols()})
 
 
@@ -59,7 +57,7 @@ def elementwise(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives
         else:
             ds += [Vectorize(flat, width=lanes)]
         return {s.path: tuple(ds)}
-    return {s.path: (*_transposed(s, machine), *_outer(names[:-1], parallel), *vector(s, names[-1], machine))}
+    return {s.path: (*_outer(names[:-1], parallel), *vector(s, names[-1], machine))}
 
 
 def _chunk(total: Extent, lanes: int, machine: Machine) -> int:
@@ -74,10 +72,6 @@ def _outer(names: list[str], parallel: bool, into: str = "row") -> Directives:
     if len(names) == 1:
         return (Parallel(names[0]),)
     return (Fuse(*names, into=into), Parallel(into))
-
-
-def _transposed(s: Stage, machine: Machine) -> Directives:
-    return ()
 
 
 # ---------------------------------------------------------------- reductions
@@ -210,6 +204,3 @@ def _windowed(s: Stage, machine: Machine) -> Directives:
     reduced = [a.name for a in s.reduction.axes]
     return (Split(last, lanes, into=(f"{last}_vec", f"{last}_lane")), Reorder(f"{last}_vec", *reduced, f"{last}_lane"),
             *(Unroll(r) for r in reduced if known(s.ranges[_axis(s, r)], 99) <= 8), Vectorize(f"{last}_lane"))
-
-
-__all__ = ["elementwise", "guess", "is_window", "pays_parallel", "reduction", "rows", "strips", "vector", "window"]

@@ -194,6 +194,3 @@ def _order(names: Sequence[str], s: _Shape) -> tuple[str, ...]:
     reduced = {a.name for a in s.product.reduce_axes}
     batch = [x for x in names if x not in reduced and x != s.j.name]
     return (*batch, s.j.name, *(x for x in names if x in reduced))
-
-
-__all__ = ["matmul"]

@@ -1,19 +1,19 @@
 """Which stages the default scheduler inlines and fuses, and which rule schedules each kernel."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fluorite.algo.expr import Axis, Expr
-from fluorite.algo.extent import Extent
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
 
 from ..directives import ComputeAt, ComputeInline, Directive, Parallel
 from ..machine import Machine
+from ..rewrites import inline
 from ..scheduled import Undecided
 from . import kernels, products
-from .analysis import cost, factors, fits, follows, is_product, plain, pointwise, sites, volume, work
+from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work
 
 Directives = tuple[Directive, ...]
 _CHEAP = 1
@@ -61,8 +61,6 @@ def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]
         return {**default_schedule(g, undecided), **anchored}
     inlined = inline_cheap(g, undecided)
     after = g
-    from ..rewrites import inline
-
     for s in g.stages:
         if s.id in inlined:
             current = after.stage(s.id)
@@ -113,8 +111,6 @@ def _between(g: Graph, start: int, end: int) -> set[int]:
 
 def inline_windows(chosen: Chosen) -> None:
     """Cheap producers of stencils go into their readers: what neighbouring rows share stays in registers when rows are unrolled."""
-    from ..rewrites import inline
-
     for s in chosen.graph.stages:
         current = chosen.graph.stage(s.id)
         assert current is not None
@@ -233,7 +229,7 @@ def strip_members(chosen: Chosen, root: Stage) -> list[Stage]:
         return []
 
     def near(c: Stage, p: Stage) -> bool:
-        if p.reduction is not None and not (isinstance(volume(p.reduction.extents), int) and volume(p.reduction.extents) <= _STRIP_WINDOW):
+        if p.reduction is not None and known(volume(p.reduction.extents), _STRIP_WINDOW + 1) > _STRIP_WINDOW:
             return False
         if len(p.axes) != len(root.axes) or factors(p) is not None:
             return False
@@ -251,7 +247,7 @@ def _moves_along(c: Stage, index: tuple[object, ...]) -> bool:
     return form.coefficient(c.axes[0]) == 1 and all(isinstance(a, Axis) and (a is c.axes[0] or a in windows) for a in form.atoms)
 
 
-def _closure(chosen: Chosen, root: Stage, joins: object) -> list[Stage]:
+def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool]) -> list[Stage]:
     """Free producers of root, nearest first, whose readers are all inside and join each of them."""
     g = chosen.graph
     inside = {root.id}
@@ -263,12 +259,10 @@ def _closure(chosen: Chosen, root: Stage, joins: object) -> list[Stage]:
             if p.id in inside or not chosen.free(p) or p.id in g.outputs or not chosen.may_fuse(root.id, p.id):
                 continue
             readers = g.consumers[p.id]
-            if readers and all(c.id in inside for c in readers) and all(joins(c, p) for c in readers):  # type: ignore[operator]
+            if readers and all(c.id in inside for c in readers) and all(joins(c, p) for c in readers):
                 inside.add(p.id)
                 members.append(p)
                 changed = True
     order = [s.id for s in g.stages]
     return sorted(members, key=lambda s: order.index(s.id))
 
-
-__all__ = ["Chosen", "Extent", "default_schedule", "inline_cheap"]

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import pytest
 from fluorite.algo.errors import BuildError, PlanError
 from fluorite.codegen import check, tune
 from fluorite.codegen.sampling import random_inputs
-from fluorite.codegen.tuning import measuring, tuned
+from fluorite.codegen.tuning import measuring, tuned, workplace
 from fluorite.codegen.tuning.journal import read
 from fluorite.codegen.tuning.measuring import ProcessMeasurer, TuningCase
 from fluorite.codegen.tuning.processes import Worker, WorkerLost
@@ -144,6 +145,21 @@ def test_the_folder_is_private_and_goes_away() -> None:
     assert made.folder.stat().st_mode & 0o077 == 0
     made.close()
     assert not made.folder.exists()
+
+
+def test_folders_of_killed_searches_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(workplace, "_SETTLED_SECONDS", -1.0)
+    living, other = workplace.Folder(), tmp_path / "fluorite-tune-of-somebody"
+    left = tmp_path / "fluorite-tune-left"
+    for folder in (left, other):
+        folder.mkdir()
+    (left / "lock").touch()
+    third = workplace.Folder()
+    assert living.path.exists() and other.exists() and not left.exists()
+    living.remove()
+    third.remove()
+    assert [p.name for p in tmp_path.iterdir()] == [other.name]
 
 
 def test_a_worker_ends_with_its_input(measurer: ProcessMeasurer) -> None:
