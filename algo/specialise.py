@@ -1,4 +1,5 @@
 """A graph with some symbolic extents fixed to numbers: what buckets, tuning and checks at given sizes work on."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

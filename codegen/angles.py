@@ -1,9 +1,9 @@
 """sin, cos, tan and their inverses, of float32.
 
-Reduction by quarter turns after Cody & Waite, in float64 with pi / 2 in three parts: the first two have 24 bits, so their products with counts below
-2**29 are exact. Up to |x| = 8e8 the angle that is left is right to the last place of float32. Beyond, where neighbouring float32 numbers are 64
-radians apart, a vector with such a lane asks the C library. Forms of the inverses: Cephes. Coefficients: own Remez exchange, relative to the function,
-rounded to the type from the first to the last.
+Reduction by quarter turns after Cody & Waite, in float64 with pi / 2 in three parts: the first two have 24 bits, so their products with
+counts below 2**29 are exact. Up to |x| = 8e8 the angle that is left is right to the last place of float32. Beyond, where neighbouring
+float32 numbers are 64 radians apart, a vector with such a lane asks the C library. Forms of the inverses: Cephes. Coefficients: own Remez
+exchange, relative to the function, rounded to the type from the first to the last.
 """
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """The build cache: compiled libraries by the hash of what they were made from. Two jobs may share it; a reader sees whole files only."""
+
 from __future__ import annotations
 
 import hashlib
@@ -41,5 +42,15 @@ def cached_file(key: str, suffix: str, make: Callable[[Path], None], use: bool =
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise BuildError([Problem("B010", "build", asked=f"the build cache {folder} cannot be written", why=str(error.strerror or error), try_=("FLUORITE_CACHE=another folder",))]) from None
+        raise BuildError(
+            [
+                Problem(
+                    "B010",
+                    "build",
+                    asked=f"the build cache {folder} cannot be written",
+                    why=str(error.strerror or error),
+                    try_=("FLUORITE_CACHE=another folder",),
+                )
+            ]
+        ) from None
     return path

@@ -1,4 +1,5 @@
 """From lowered kernels to a compiled library and a manifest: what an artefact holds and what a model in this process runs."""
+
 from __future__ import annotations
 
 import shutil
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.extent import symbols_of, to_json
 from fluorite.algo.graph import Graph, Leaf, Method
@@ -55,7 +55,17 @@ def _link(kernels: Sequence[Kernel], target: CodeTarget, path: Path) -> None:
     from .tvm_adapter import compile_functions
 
     if shutil.which("cc") is None and shutil.which("gcc") is None and shutil.which("clang") is None:
-        raise BuildError([Problem("B011", "build", asked="no C compiler is there to link the kernels", why="cc, gcc and clang are not on PATH", try_=("install one",))])
+        raise BuildError(
+            [
+                Problem(
+                    "B011",
+                    "build",
+                    asked="no C compiler is there to link the kernels",
+                    why="cc, gcc and clang are not on PATH",
+                    try_=("install one",),
+                )
+            ]
+        )
     library = compile_functions({k.name: emit(k) for k in kernels}, target.dict())
     library.export_library(str(path))
 
@@ -65,10 +75,16 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
     g = compiled.graph
     parameters = [t for t in g.leaves if t.kind in ("parameter", "constant")]
     return {
-        "format": MANIFEST_FORMAT, "fluorite": VERSION, "name": name, "toolchain": {"tvm": TVM, "tvm_ffi": TVM_FFI},
-        "target": compiled.target.manifest(), "threads": compiled.plan.runtime.threads, "program": {"name": g.name, "structure": structure_hash(g)},
+        "format": MANIFEST_FORMAT,
+        "fluorite": VERSION,
+        "name": name,
+        "toolchain": {"tvm": TVM, "tvm_ffi": TVM_FFI},
+        "target": compiled.target.manifest(),
+        "threads": compiled.plan.runtime.threads,
+        "program": {"name": g.name, "structure": structure_hash(g)},
         "numerics": {"class": max((v.numerics for v in compiled.variants), key=("exact", "reassociates", "precision", "relaxed").index)},
-        "plan": compiled.plan.to_yaml(), "notes": list(compiled.notes),
+        "plan": compiled.plan.to_yaml(),
+        "notes": list(compiled.notes),
         "parameters": [{"name": t.path, "dtype": t.dtype, "shape": list(t.shape)} for t in parameters],
         "methods": {m.name: _method(compiled, m) for m in g.methods},
     }
@@ -80,7 +96,9 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
     numbers = {i: n for n, i in enumerate(m.inputs)}
     return {
         "doc": m.doc,
-        "inputs": [{"name": g[i].name, "dtype": g[i].dtype, "shape": [to_json(e) for e in g[i].shape], "buffer": numbers[i]} for i in m.inputs],
+        "inputs": [
+            {"name": g[i].name, "dtype": g[i].dtype, "shape": [to_json(e) for e in g[i].shape], "buffer": numbers[i]} for i in m.inputs
+        ],
         "symbols": {s: _range(compiled.plan, m.name, s) for s in g.symbols(m.name)},
         "variants": [code for code, _ in variants],
         "result": _tree(m.result, variants[0][1]),
@@ -128,9 +146,19 @@ def _code(v: Lowered, m: Method, plan: ExecutionPlan) -> tuple[dict[str, Any], d
         at_setup = k.name in v.setup and not any(b.id in set(mine.outputs) for b in k.outputs)
         for b in k.arguments:
             found = g[b.id]
-            buffer(b.id, ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "constant" if at_setup else "temporary")
-        steps[at_setup].append({"kernel": k.name, "arguments": [numbers[b.id] for b in k.arguments], "symbols": [_symbol(v, s) for s in k.symbols]})
-    return {"when": {k: n for k, n in v.when.items() if k in compiled_symbols(m, v)}, "buffers": buffers, "setup": steps[True], "steps": steps[False]}, numbers
+            buffer(
+                b.id,
+                ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "constant" if at_setup else "temporary",
+            )
+        steps[at_setup].append(
+            {"kernel": k.name, "arguments": [numbers[b.id] for b in k.arguments], "symbols": [_symbol(v, s) for s in k.symbols]}
+        )
+    return {
+        "when": {k: n for k, n in v.when.items() if k in compiled_symbols(m, v)},
+        "buffers": buffers,
+        "setup": steps[True],
+        "steps": steps[False],
+    }, numbers
 
 
 def compiled_symbols(m: Method, v: Lowered) -> set[str]:

@@ -1,14 +1,14 @@
 """The verbs of the Python API: from a model and a plan to each level of compilation and to a model that runs."""
+
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from fluorite.algo.errors import BuildError, PlanError, Problem
 from fluorite.algo.graph import Graph
 from fluorite.algo.parameters import initial_parameters
@@ -16,9 +16,13 @@ from fluorite.algo.program import trace
 from fluorite.algo.specialise import specialise
 from fluorite.schedule import ExecutionPlan, fill, holes_of
 from fluorite.schedule.checks import problems_of
+from fluorite.schedule.default import default_schedule
+from fluorite.schedule.notation.places import Marks
+from fluorite.schedule.plan import ScheduleEntry, entries_of
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.scheduled import apply as apply_plan
-from fluorite.schedule.sections import Buckets
+from fluorite.schedule.sections import Buckets, Variant
+from fluorite.schedule.selectors import select
 
 from . import artifact
 from .compiled import Compiled, compile_kernels
@@ -48,9 +52,8 @@ def prepared(plan: Plan, graph: Graph) -> tuple[ExecutionPlan, tuple[str, ...]]:
     return fill(resolved, {}, lookup), notes
 
 
-def extent_lookup(graph: Graph) -> Any:
+def extent_lookup(graph: Graph) -> Callable[[str | None, str], int | None]:
     """What {divides: axis} divides: the extent of an axis of the stage that a selector means, where it is a number."""
-    from fluorite.schedule.selectors import select
 
     def lookup(selector: str | None, axis: str) -> int | None:
         if selector is None:
@@ -71,7 +74,11 @@ def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:
     known = {*graph.symbols(), *(f"{m.name}/{s}" for m in graph.methods for s in graph.symbols(m.name))}
     for name in plan.extents:
         if name not in known:
-            out.append(plan.place_of("extents", name).problem("P111", f"extents: {graph.name} has no symbolic extent {name}", f"it has {', '.join(sorted(known)) or 'none'}"))
+            out.append(
+                plan.place_of("extents", name).problem(
+                    "P111", f"extents: {graph.name} has no symbolic extent {name}", f"it has {', '.join(sorted(known)) or 'none'}"
+                )
+            )
     return out
 
 
@@ -97,22 +104,21 @@ def buckets_of(plan: ExecutionPlan, graph: Graph) -> tuple[list[dict[str, int]],
 
 def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mapping[str, int] | None = None) -> Scheduled:
     """A plan without holes applied to the graph, specialised to `when`."""
-    from fluorite.schedule.default import default_schedule
-
     chosen = plan
     for variant in plan.variants:
-        if when and all(when.get(k) == v if isinstance(v, int) else when.get(k) is not None and v[0] <= when[k] <= v[1] for k, v in variant.when.items()):
-            chosen = chosen.replace(schedule=(*(e for e in chosen.entries()), *_nearer(variant)), fusion=variant.fusion or chosen.fusion)
+        if when and all(
+            when.get(k) == v if isinstance(v, int) else when.get(k) is not None and v[0] <= when[k] <= v[1] for k, v in variant.when.items()
+        ):
+            chosen = chosen.replace(schedule=(*chosen.entries(), *_nearer(variant)), fusion=variant.fusion or chosen.fusion)
     return apply_plan(chosen, specialise(graph, when or {}), target.machine, default_schedule)
 
 
-def _nearer(variant: Any) -> Iterable[Any]:
+def _nearer(variant: Variant) -> Iterable[ScheduleEntry]:
     """The variant's entries, placed nearer than the plan's own, so that they override these."""
-    from fluorite.schedule.notation.places import Marks
-    from fluorite.schedule.plan import entries_of
-
     for entry in entries_of(variant.schedule, variant):
-        marks = {path: replace(place, nearness=place.nearness - 1) for path, place in ({(): entry.place} | dict(entry.marks.items())).items()}
+        marks = {
+            path: replace(place, nearness=place.nearness - 1) for path, place in ({(): entry.place} | dict(entry.marks.items())).items()
+        }
         yield entry.replace(marks=Marks(marks))
 
 
@@ -125,7 +131,12 @@ def decided(plan: Plan, graph: Graph, strict: bool = False) -> tuple[ExecutionPl
     """As `prepared`; `strict` refuses open holes. Raises PlanError."""
     chosen, notes = prepared(plan, graph)
     if strict and notes:
-        raise PlanError([Problem("P017", "plan", chosen.place.file, asked=note, why="--strict refuses open holes", try_=("fluorite tune",)) for note in notes])
+        raise PlanError(
+            [
+                Problem("P017", "plan", chosen.place.file, asked=note, why="--strict refuses open holes", try_=("fluorite tune",))
+                for note in notes
+            ]
+        )
     return chosen, notes
 
 
@@ -134,14 +145,32 @@ def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: b
     chosen, notes = decided(plan, graph, strict)
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
     if target.machine.is_gpu:
-        raise BuildError([Problem("B020", "build", asked=f"running a model on {target.kind}", why="models run on the CPU so far; kernels of a GPU are built, and checked, but not run",
-                                  try_=("target: {kind: llvm}", "fluorite build writes the GPU's kernels"))])
+        raise BuildError(
+            [
+                Problem(
+                    "B020",
+                    "build",
+                    asked=f"running a model on {target.kind}",
+                    why="models run on the CPU so far; kernels of a GPU are built, and checked, but not run",
+                    try_=("target: {kind: llvm}", "fluorite build writes the GPU's kernels"),
+                )
+            ]
+        )
     variants = lower_variants(graph, chosen, target)
     return Compiled(graph, chosen, variants, compile_kernels(variants, target, cache), target, notes)
 
 
-def compile(model: Any, plan: Plan = None, *, seed: int = 0, weights: str | Path | None = None, extents: Mapping[str, int] | None = None,
-            inputs: Mapping[str, Any] | None = None, method: str | None = None, cache: bool = True) -> Model:
+def compile(
+    model: Any,
+    plan: Plan = None,
+    *,
+    seed: int = 0,
+    weights: str | Path | None = None,
+    extents: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    method: str | None = None,
+    cache: bool = True,
+) -> Model:
     """The compiled model of a function or a Program under a plan (a value, a file, `fluorite:cpu`, or none).
 
     `weights` is a safetensors file; without it parameters start from their initialisers and `seed`. `extents` fixes symbolic extents;
@@ -164,8 +193,21 @@ def parameter_arrays(graph: Graph, seed: int = 0) -> dict[str, np.ndarray[Any, A
     return {**constants, **initial_parameters(graph, seed)}
 
 
-def build(model: Any, plan: Plan, output: str | Path, *, name: str | None = None, weights: str | Path | None = None, seed: int = 0, extents: Mapping[str, int] | None = None,
-          strict: bool = False, force: bool = False, cache: bool = True, model_file: Path | None = None, inputs: Mapping[str, Any] | None = None) -> Path:
+def build(
+    model: Any,
+    plan: Plan,
+    output: str | Path,
+    *,
+    name: str | None = None,
+    weights: str | Path | None = None,
+    seed: int = 0,
+    extents: Mapping[str, int] | None = None,
+    strict: bool = False,
+    force: bool = False,
+    cache: bool = True,
+    model_file: Path | None = None,
+    inputs: Mapping[str, Any] | None = None,
+) -> Path:
     """Write the artefact folder `output`, importable by its name. Raises AlgorithmError, PlanError, BuildError.
 
     For a GPU target: a folder of cubins (see `gpu.folder`), without parameters.
@@ -184,7 +226,6 @@ def build(model: Any, plan: Plan, output: str | Path, *, name: str | None = None
         loaded = assemble(compiled.manifest(graph.name), compiled.library, parameters)
         loaded.load(weights)
         parameters = {k: np.asarray(v) for k, v in loaded.parameters.items()}
-    return artifact.write(compiled.manifest(name or Path(output).name), compiled.library, parameters, output, model_file=model_file, force=force)
-
-
-__all__ = ["Compiled", "Model", "as_plan", "build", "compile", "compile_graph", "lower_variants", "prepared", "replace", "schedule"]
+    return artifact.write(
+        compiled.manifest(name or Path(output).name), compiled.library, parameters, output, model_file=model_file, force=force
+    )

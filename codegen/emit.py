@@ -1,11 +1,10 @@
 """Lowered statements to TVM's loop IR, one to one."""
+
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import InternalError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary, children
@@ -41,7 +40,7 @@ class _Emitter:
 
     def declare(self, b: Buffer) -> Any:
         shape = [self.extent(n) for n in b.shape]
-        alignment = np.dtype(b.dtype).itemsize if b.memory == "global" else 64      # callers' arrays are rarely aligned further
+        alignment = np.dtype(b.dtype).itemsize if b.memory == "global" else 64  # callers' arrays are rarely aligned further
         scope = "global" if self.serial and b.memory == "shared" else SCOPE[b.memory]
         return tirx.decl_buffer(shape, b.dtype, _identifier(b.name), scope=scope, data_alignment=alignment)
 
@@ -55,7 +54,9 @@ class _Emitter:
             case Store():
                 return tirx.BufferStore(self.buffers[s.buffer], self.value(s.value), [self.index(i) for i in s.index])
             case If():
-                return tirx.IfThenElse(self.value(s.condition), self.statement(s.then), None if s.otherwise is None else self.statement(s.otherwise))
+                return tirx.IfThenElse(
+                    self.value(s.condition), self.statement(s.then), None if s.otherwise is None else self.statement(s.otherwise)
+                )
             case For():
                 return self.loop(s)
         raise TypeError(type(s))
@@ -142,7 +143,10 @@ class _Emitter:
                 dtype = _type(e)
                 compared = e.op in ("lt", "le", "eq", "ne")
                 of = _type(e.args[0]) if compared and not e.args[0].weak else _type(e.args[1]) if compared and len(e.args) > 1 else dtype
-                args = [cast(self.value(a), _type(a), of) if _type(a) != of and e.op not in ("isnan", "isinf", "isfinite") else self.value(a) for a in e.args]
+                args = [
+                    cast(self.value(a), _type(a), of) if _type(a) != of and e.op not in ("isnan", "isinf", "isfinite") else self.value(a)
+                    for a in e.args
+                ]
                 found = INTRINSICS.get(e.op)
                 if found is None:
                     raise InternalError(f"no code for operation {e.op}")
@@ -202,11 +206,17 @@ def cast(value: Any, source: str, to: str) -> Any:
     if kind(source) == "float" and kind(to) == "int":
         info = np.iinfo(to)
         low, high = float(info.min), float(info.max)
-        top = np.nextafter(np.dtype(source).type(high), np.dtype(source).type(0)) if float(np.dtype(source).type(high)) > high or high != info.max else np.dtype(source).type(high)
+        top = (
+            np.nextafter(np.dtype(source).type(high), np.dtype(source).type(0))
+            if float(np.dtype(source).type(high)) > high or high != info.max
+            else np.dtype(source).type(high)
+        )
         clipped = tirx.Select(tirx.GE(value, constant(low, source)), value, constant(low, source))
         clipped = tirx.Select(tirx.LE(clipped, constant(float(top), source)), clipped, constant(float(top), source))
         whole = clipped.astype(to)
-        over = tirx.Select(tirx.GT(value, constant(float(top), source)), tirx.const(info.max, to) if info.max < 2**63 else constant(info.max, to), whole)
+        over = tirx.Select(
+            tirx.GT(value, constant(float(top), source)), tirx.const(info.max, to) if info.max < 2**63 else constant(info.max, to), whole
+        )
         return tirx.Select(tirx.NE(value, value), tirx.const(0, to), over)
     return value.astype(to)
 

@@ -1,8 +1,9 @@
 """exp and the functions made of it.
 
-Reduction: Cody & Waite, "Software Manual for the Elementary Functions" (1980): x = n ln 2 + r with ln 2 in two parts, the first short enough that
-n times it is exact. The forms of tanh and erf follow Cephes and Muller, "Elementary Functions". Coefficients: our own Remez exchange on the
-remaining factor, relative to the whole function, rounded to the type from the first to the last; the error stated beside each is the polynomial's.
+Reduction: Cody & Waite, "Software Manual for the Elementary Functions" (1980): x = n ln 2 + r with ln 2 in two parts, the first so short
+that n times it is exact. The forms of tanh and erf follow Cephes and Muller, "Elementary Functions". Coefficients: our own Remez exchange
+on the remaining factor, relative to the whole function, rounded to the type from the first to the last. The error stated beside each is
+the polynomial's.
 """
 from __future__ import annotations
 
@@ -32,14 +33,15 @@ _LN2_PARTS = {"float32": (0.693359375, -0.00021219444005469057), "float64": (0.6
 # (exp(r) - 1 - r) / r**2 for |r| <= ln(2) / 2: 2**-28.2, 2**-57.9
 _EXP = {
     "float32": (0.4999999403953552, 0.16666516661643982, 0.041668105870485306, 0.00836914125829935, 0.001383674913085997),
-    "float64": (0.5000000000000011, 0.1666666666666643, 0.04166666666652567, 0.008333333333479765, 0.0013888888944916028, 0.00019841269545940163,
-                2.4801491668675332e-05, 2.755754463265068e-06, 2.7630790029307745e-07, 2.5015322162517078e-08),
+    "float64": (0.5000000000000011, 0.1666666666666643, 0.04166666666652567, 0.008333333333479765, 0.0013888888944916028,
+                0.00019841269545940163, 2.4801491668675332e-05, 2.755754463265068e-06, 2.7630790029307745e-07, 2.5015322162517078e-08),
 }
 # (tanh(x) / x - 1) / x**2 in x**2 for |x| <= 0.625: 2**-27.7, 2**-56.4
 _TANH = {
     "float32": (-0.3333328068256378, 0.13331405818462372, -0.05373651534318924, 0.02062816731631756, -0.0056922961957752705),
-    "float64": (-0.33333333333332854, 0.13333333333261932, -0.05396825393119626, 0.02186948757455361, -0.008863220983951963, 0.0035919890363874615,
-                -0.0014549582420389671, 0.0005863146817665006, -0.00022856088624398664, 7.71410468674766e-05, -1.6071154301802664e-05),
+    "float64": (-0.33333333333332854, 0.13333333333261932, -0.05396825393119626, 0.02186948757455361, -0.008863220983951963,
+                0.0035919890363874615, -0.0014549582420389671, 0.0005863146817665006, -0.00022856088624398664, 7.71410468674766e-05,
+                -1.6071154301802664e-05),
 }
 # (sinh(x) / x - 1) / x**2 in x**2 for |x| <= 1: 2**-25.3, 2**-61.8
 _SINH = {
@@ -57,12 +59,12 @@ _ERF = {
 }
 # -log(1 - erf(x)) for 1 <= x <= _LIMITS.erf, relative to erf: 2**-29.8, 2**-57
 _ERFC = {
-    "float32": (0.0003415340033825487, 1.1270891427993774, 0.6381449103355408, 0.10310669243335724, -0.02183803729712963, 0.002947651781141758,
-                -0.00018637836910784245),
-    "float64": (5.028418399769764e-07, 1.1283740895616088, 0.6366436276664926, 0.10270344078259228, -0.01899018143050268, -0.00041062414076833325,
-                0.0019159392892141153, -0.0007706399350111843, 0.00013504834942983153, 2.026762325814043e-05, -2.282285973989739e-05,
-                8.667266676879015e-06, -2.1356996589743886e-06, 3.733063589074384e-07, -4.6423258523668e-08, 3.934284910859026e-09,
-                -2.0449720637558624e-10, 4.92863486304437e-12),
+    "float32": (0.0003415340033825487, 1.1270891427993774, 0.6381449103355408, 0.10310669243335724, -0.02183803729712963,
+                0.002947651781141758, -0.00018637836910784245),
+    "float64": (5.028418399769764e-07, 1.1283740895616088, 0.6366436276664926, 0.10270344078259228, -0.01899018143050268,
+                -0.00041062414076833325, 0.0019159392892141153, -0.0007706399350111843, 0.00013504834942983153, 2.026762325814043e-05,
+                -2.282285973989739e-05, 8.667266676879015e-06, -2.1356996589743886e-06, 3.733063589074384e-07, -4.6423258523668e-08,
+                3.934284910859026e-09, -2.0449720637558624e-10, 4.92863486304437e-12),
 }
 
 
@@ -135,7 +137,7 @@ def expm1(f: Lanes, x: Value) -> Value:
 
 
 def sigmoid(f: Lanes, x: Value) -> Value:
-    """1 / (1 + e**-x), by the exponential of -|x|, which keeps its accuracy down to 0. What rounding the sum lost is taken off the quotient."""
+    """1 / (1 + e**-x), by the exponential of -|x|, accurate down to 0. What rounding the sum lost is taken off the quotient."""
     small = exponential(f, f.at_least(-0.0 - f.abs(x), _LIMITS[f.dtype].low))
     total = small + 1
     quotient = (x >= 0).where(1.0, small) / total

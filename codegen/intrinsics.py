@@ -1,11 +1,11 @@
 """What each scalar operation is in TVM's IR."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from fluorite.algo.dtypes import kind
 
 from .real_functions import CALLS
@@ -38,14 +38,22 @@ def _floordiv(t: str, a: Any, b: Any) -> Any:
     bad = tirx.EQ(b, zero)
     if not t.startswith("u"):
         minus = tirx.const(-1, t)
-        return tirx.Select(bad, zero, tirx.Select(tirx.EQ(b, minus), zero - a, tirx.floordiv(a, tirx.Select(tirx.Or(bad, tirx.EQ(b, minus)), one, b))))
+        return tirx.Select(
+            bad, zero, tirx.Select(tirx.EQ(b, minus), zero - a, tirx.floordiv(a, tirx.Select(tirx.Or(bad, tirx.EQ(b, minus)), one, b)))
+        )
     return tirx.Select(bad, zero, tirx.floordiv(a, tirx.Select(bad, one, b)))
 
 
 def _mod(t: str, a: Any, b: Any) -> Any:
     if kind(t) == "float":
         remainder = tirx.fmod(a, b)
-        return tirx.Select(tirx.And(tirx.NE(remainder, tirx.const(0.0, t)), tirx.NE(tirx.LT(remainder, tirx.const(0.0, t)), tirx.LT(b, tirx.const(0.0, t)))), remainder + b, remainder)
+        return tirx.Select(
+            tirx.And(
+                tirx.NE(remainder, tirx.const(0.0, t)), tirx.NE(tirx.LT(remainder, tirx.const(0.0, t)), tirx.LT(b, tirx.const(0.0, t)))
+            ),
+            remainder + b,
+            remainder,
+        )
     if isinstance(b, tirx.IntImm) and int(b) not in (0, -1):
         return tirx.floormod(a, b)
     zero, one = tirx.const(0, t), tirx.const(1, t)

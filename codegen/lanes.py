@@ -1,7 +1,7 @@
-"""LLVM IR text for functions that every lane of a vector evaluates in the same way: a straight line of arithmetic on floats and on their bits.
+"""LLVM IR text for functions that every lane of a vector evaluates in the same way: a straight line of arithmetic on floats and their bits.
 
-Steps must hold whether or not a product and a sum are contracted into one fused operation, which
-the code generator does as it likes. Integers wrap.
+Steps must hold whether or not a product and a sum are contracted into one fused operation, which the code generator does as it likes.
+Integers wrap.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FORMAT_OF = {f.name: f for f in FORMATS.values()}
 
 
 class Text:
-    """The body of one function on vectors of `lanes` elements, or on scalars: lines in SSA form, and the intrinsics that they need declared."""
+    """The body of one function on vectors of `lanes` elements, or on scalars: lines in SSA form, and the intrinsics to be declared."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes

@@ -1,8 +1,8 @@
 """log, log1p and what rests on them: log2, log10 and pow.
 
-x = 2**e m with sqrt(1/2) <= m < sqrt(2) comes from the bits. float32 has Cephes' form f - f**2 / 2 + f**3 P(f) with f = m - 1, float64 that of
-Muller, "Elementary Functions" (2 atanh(f / (2 + f))). Coefficients: own Remez exchange, relative to the logarithm, rounded to the type from the
-first to the last. log2, log10 and pow of float32 go through float64, which rounds exact cases such as log2(8) and pow(3, 4) exactly.
+x = 2**e m with sqrt(1/2) <= m < sqrt(2) comes from the bits. float32 has Cephes' form f - f**2 / 2 + f**3 P(f) with f = m - 1, float64 that
+of Muller, "Elementary Functions" (2 atanh(f / (2 + f))). Coefficients: own Remez exchange, relative to the logarithm, rounded to the type
+from the first to the last. log2, log10 and pow of float32 go through float64, so that cases such as log2(8) and pow(3, 4) are exact.
 """
 from __future__ import annotations
 

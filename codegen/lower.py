@@ -17,7 +17,7 @@ from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import bounds, is_index, linear, simplify, within
 from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from fluorite.schedule.grouping import Placement
-from fluorite.schedule.loop_checks import SHAPING, legal_loops, no_such_loop
+from fluorite.schedule.loop_checks import SHAPING, keeps_order, legal_loops, no_such_loop
 from fluorite.schedule.notation.places import NOWHERE, Place
 from fluorite.schedule.nest import BLOCK, PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Guard, Loop, Nest, shape, shifted, start
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
@@ -179,9 +179,12 @@ class _Lowering:
             return
         first = next((n for n, loop in enumerate(nest.loops) if loop.reduction), len(nest.loops))
         wrong = next((loop for n, loop in enumerate(nest.loops) if not loop.reduction and (n > first or loop.kind == VECTOR)), None)
+        place = next((d.at() for d in self.plan.directives.get(s.id, ()) if isinstance(d, Reorder | Tile | Vectorize)), NOWHERE)
+        if wrong is None and not keeps_order(s, nest):
+            axes = ", ".join(a.name for a in s.reduce_axes)
+            self.problems.append(place.problem("P214", f"{s.name}: the loops of {s.reduction.kind} no longer run in the order of {axes}", "of equal values the first one counts", (f"keep {axes} in order",), path=s.path, source=s.source))
         if wrong is not None:
             what = "is vectorised" if wrong.kind == VECTOR else f"lies inside a loop of {s.reduction.kind}"
-            place = next((d.at() for d in self.plan.directives.get(s.id, ()) if isinstance(d, Reorder | Vectorize)), NOWHERE)
             self.problems.append(place.problem("P214", f"{s.name}: loop {wrong.name} {what}", "its running best is one value", ("keep the reduction loops innermost",), path=s.path, source=s.source))
 
     def _check_placements(self, owner: Stage, nest: Nest) -> None:

@@ -1,4 +1,5 @@
 """Moving a test out of the loop that decides it: before, steady and after parts instead of a branch in every iteration."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -85,13 +86,13 @@ def _edge(c: Expr, var: Axis) -> tuple[str, Expr] | None:
     """A comparison as var >= e or var < e, where it is linear in var with a constant coefficient and e does not depend on var."""
     if not isinstance(c, Op) or c.op not in ("lt", "le") or not is_index(c.args[0]) or not is_index(c.args[1]):
         return None
-    form = linear(binary("sub", c.args[1], c.args[0]))          # a < b  <=>  b - a - 1 >= 0
+    form = linear(binary("sub", c.args[1], c.args[0]))  # a < b  <=>  b - a - 1 >= 0
     k = form.coefficient(var)
     others = [atom for atom in form.atoms if atom is not var]
     if not isinstance(k, int) or k == 0 or any(var in set(axes_of(atom)) for atom in others):
         return None
     rest = binary("sub", binary("sub", form.expr(), binary("mul", var, as_expr(k))), as_expr(1 if c.op == "lt" else 0))
     rest = linear(rest).expr()
-    if k > 0:                                                   # k*var + rest >= 0
+    if k > 0:  # k*var + rest >= 0
         return "from", simplify(binary("floordiv", binary("sub", as_expr(k - 1), rest), as_expr(k)), {})
     return "until", simplify(binary("add", binary("floordiv", rest, as_expr(-k)), as_expr(1)), {})

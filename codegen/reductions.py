@@ -1,4 +1,5 @@
 """How each reduction starts and takes in one more value."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

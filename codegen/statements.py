@@ -2,6 +2,7 @@
 
 Expressions are those of the algorithm; a Read names a buffer by id. Buffer ids of whole tensors are their graph ids.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping

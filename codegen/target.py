@@ -1,4 +1,5 @@
 """From the plan's target to the code generator's, and to what the schedulers need to know of the machine."""
+
 from __future__ import annotations
 
 import os
@@ -40,7 +41,13 @@ class CodeTarget:
     config: tuple[tuple[str, Any], ...]
 
     def manifest(self) -> dict[str, Any]:
-        return {"kind": self.kind, "cpu": self.cpu, "machine": platform.machine(), "system": platform.system(), "features": list(self.features)}
+        return {
+            "kind": self.kind,
+            "cpu": self.cpu,
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "features": list(self.features),
+        }
 
     def dict(self) -> dict[str, Any]:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in self.config}
@@ -59,10 +66,28 @@ def resolve_target(target: Target, contract: bool = True, threads: int | str = "
         arch = target.arches[0]
         wrong = next((a for a in target.arches if not re.fullmatch(r"sm_[1-9][0-9]{1,2}[af]?", a)), None)
         if wrong is not None:
-            raise PlanError([target.place_of("arch").problem("P240", f"target: arch: {wrong} is no GPU architecture", "NVIDIA names them by number", ("sm_80", "sm_90"))])
-        config: Mapping[str, Any] = {"kind": "cuda", "arch": arch, "max_shared_memory_per_block": 49152, "max_threads_per_block": 1024, "thread_warp_size": 32}
+            raise PlanError(
+                [
+                    target.place_of("arch").problem(
+                        "P240", f"target: arch: {wrong} is no GPU architecture", "NVIDIA names them by number", ("sm_80", "sm_90")
+                    )
+                ]
+            )
+        config: Mapping[str, Any] = {
+            "kind": "cuda",
+            "arch": arch,
+            "max_shared_memory_per_block": 49152,
+            "max_threads_per_block": 1024,
+            "thread_warp_size": 32,
+        }
         return CodeTarget("cuda", arch, (), Machine("cuda", vector_bytes=16, registers=255), tuple(config.items()))
-    config = {"kind": "opencl", "max_num_threads": 1024, "max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 1}
+    config = {
+        "kind": "opencl",
+        "max_num_threads": 1024,
+        "max_threads_per_block": 1024,
+        "max_shared_memory_per_block": 49152,
+        "thread_warp_size": 1,
+    }
     return CodeTarget("opencl", "generic", (), Machine("opencl", vector_bytes=16, registers=255), tuple(config.items()))
 
 
@@ -74,13 +99,24 @@ def _cpu(target: Target, contract: bool, threads: int) -> CodeTarget:
             here = cpu_features()
             name = "x86-64" if here is None else next(n for n, flags in _LEVELS if all(f in here for f in flags))
         elif name not in levels and name not in _known_cpus():
-            raise PlanError([target.place_of("cpu").problem("P240", f'target: cpu: "{name}" is not known to the code generator', "it would silently compile for the oldest processor", ("native", *list(levels)[:4]))])
+            raise PlanError(
+                [
+                    target.place_of("cpu").problem(
+                        "P240",
+                        f'target: cpu: "{name}" is not known to the code generator',
+                        "it would silently compile for the oldest processor",
+                        ("native", *list(levels)[:4]),
+                    )
+                ]
+            )
         at_least = _flags_of(name)
         needed = tuple(dict.fromkeys((*at_least, *needed)))
         width = next((w for f, w in _VECTOR_BYTES if f in at_least), 16)
     elif name == "native":
         name = _detected()
-    attributes = [f"+{f.replace('_', '')}" if f.startswith("avx512_") else f"+{f}" for f in target.features] + ([] if contract else ["-fma", "-fma4"])
+    attributes = [f"+{f.replace('_', '')}" if f.startswith("avx512_") else f"+{f}" for f in target.features] + (
+        [] if contract else ["-fma", "-fma4"]
+    )
     config: list[tuple[str, Any]] = [("kind", "llvm"), ("mcpu", name), ("num-cores", threads)]
     if attributes:
         config.append(("mattr", tuple(attributes)))

@@ -13,8 +13,9 @@ from . import angles, exponentials, logarithms
 from .lanes import FORMATS, Function, Lanes, Text, Value
 
 _BOTH: dict[str, Function] = {
-    "exp": exponentials.exp, "exp2": exponentials.exp2, "expm1": exponentials.expm1, "sigmoid": exponentials.sigmoid, "tanh": exponentials.tanh,
-    "sinh": exponentials.sinh, "cosh": exponentials.cosh, "erf": exponentials.erf, "log": logarithms.log, "log1p": logarithms.log1p,
+    "exp": exponentials.exp, "exp2": exponentials.exp2, "expm1": exponentials.expm1, "sigmoid": exponentials.sigmoid,
+    "tanh": exponentials.tanh, "sinh": exponentials.sinh, "cosh": exponentials.cosh, "erf": exponentials.erf,
+    "log": logarithms.log, "log1p": logarithms.log1p,
 }
 _SINGLE: dict[str, Function] = {
     "log2": logarithms.log2, "log10": logarithms.log10, "pow": logarithms.power, "sin": angles.sin, "cos": angles.cos, "tan": angles.tan,
@@ -41,7 +42,8 @@ def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
         own = _BOTH.get(name) or (_SINGLE[name] if dtype == "float32" else None)
         result = own(f, *args) if own else text.intrinsic(name, *args)
         parameters = ", ".join(f"{kind} {a.name}" for a in args)
-        parts.append("\n".join([f"define {kind} @{symbol(name, dtype, lanes)}({parameters}) {{", "start:", *text.lines, f"  ret {kind} {result.name}", "}"]))
+        head = f"define {kind} @{symbol(name, dtype, lanes)}({parameters}) {{"
+        parts.append("\n".join([head, "start:", *text.lines, f"  ret {kind} {result.name}", "}"]))
         declared |= text.declared
     return "\n\n".join([*declared, *parts]) + "\n"
 

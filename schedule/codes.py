@@ -82,7 +82,10 @@ CODES: dict[str, str] = {
     "P211": "The extent of the loop has to be known when the kernel is built, and small enough to be written out.",
     "P212": "Parallel loops do not nest. Fuse the two, or make one of them serial.",
     "P213": "The memory is too small for what the stage keeps there at a time, or the size is not known when the kernel is built.",
-    "P214": "The reduction keeps one running value, so no loop over other positions may lie inside its loop.",
+    "P214": (
+        "argmax and argmin keep one running best, of equal values the first: no loop over other positions may lie inside their loops, and "
+        "these run in the order of the axes."
+    ),
     "P220": "A rewrite makes a stage under a path that exists already. Give it another name with into:.",
     "P221": "order: and sizes: of pack and cache speak of the axes of the tensor or stage; order: names each of them once.",
     "P222": "rfactor takes a reduction loop of a sum, product, minimum or the like, and a factor.",

@@ -1,4 +1,5 @@
 """Which stages share a kernel: what compute_at ties together, what the plan lists, and the order in which kernels can run."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,9 @@ class Group:
     placements: Mapping[int, Placement]
 
 
-def group_stages(g: Graph, placements: Mapping[int, Placement], together: Sequence[Sequence[int]], apart: Sequence[tuple[int, int]], plan: ExecutionPlan) -> tuple[Group, ...]:
+def group_stages(
+    g: Graph, placements: Mapping[int, Placement], together: Sequence[Sequence[int]], apart: Sequence[tuple[int, int]], plan: ExecutionPlan
+) -> tuple[Group, ...]:
     """Kernels in an order in which each finds its inputs. Raises PlanError for a group that encloses a stage outside it, or breaks `never`."""
     home = {s.id: s.id for s in g.stages}
 
@@ -60,16 +63,27 @@ def group_stages(g: Graph, placements: Mapping[int, Placement], together: Sequen
     return tuple(groups)
 
 
-def _contradictions(g: Graph, root: Callable[[int], int], placements: Mapping[int, Placement], apart: Sequence[tuple[int, int]], plan: ExecutionPlan) -> list[Problem]:
+def _contradictions(
+    g: Graph, root: Callable[[int], int], placements: Mapping[int, Placement], apart: Sequence[tuple[int, int]], plan: ExecutionPlan
+) -> list[Problem]:
     out = []
     for a, b in apart:
         if a in g.by_id and b in g.by_id and root(a) == root(b):
             why = "compute_at and the groups of fusion tie them together"
-            out.append(plan.fusion.place_of("never").problem("P230", f"{g.path_of(a)} and {g.path_of(b)} share a kernel although fusion: never forbids it", why, ("drop one of the two",)))
+            out.append(
+                plan.fusion.place_of("never").problem(
+                    "P230",
+                    f"{g.path_of(a)} and {g.path_of(b)} share a kernel although fusion: never forbids it",
+                    why,
+                    ("drop one of the two",),
+                )
+            )
     return out
 
 
-def _ordered(g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]) -> list[int]:
+def _ordered(
+    g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]
+) -> list[int]:
     """Groups in dependence order. A cycle means that a group encloses something outside it."""
     needs: dict[int, set[int]] = {r: set() for r in members_of}
     for s in g.stages:
@@ -88,10 +102,16 @@ def _ordered(g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequ
     return order
 
 
-def _enclosed(g: Graph, left: Mapping[int, set[int]], members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]) -> Problem:
+def _enclosed(
+    g: Graph, left: Mapping[int, set[int]], members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]
+) -> Problem:
     r = next((r for r in left if len(members_of[r]) > 1), next(iter(left)))
     names = ", ".join(g[i].name for i in members_of[r])
     others = [g[i].name for q in left if q != r for i in members_of[q]]
     place: Place = next((p.directive.at() for i, p in placements.items() if i in set(members_of[r]) and p.directive is not None), NOWHERE)
-    return place.problem("P231", f"the kernel of {names} would need {', '.join(others)} before it is done and after it has begun",
-                         "a kernel must be able to run in one piece", (f"compute {others[0] if others else 'the stage between'} in it as well", "compute_root"))
+    return place.problem(
+        "P231",
+        f"the kernel of {names} would need {', '.join(others)} before it is done and after it has begun",
+        "a kernel must be able to run in one piece",
+        (f"compute {others[0] if others else 'the stage between'} in it as well", "compute_root"),
+    )

@@ -1,4 +1,5 @@
 """What the default scheduler and legality need to know of a target: vector width, cores, caches. Facts only; no code generator."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -3,14 +3,15 @@
 A nest starts with one loop per axis of its stage, reduction axes innermost. Names belong to a nest; a used-up name is remembered with the
 directive that took it, so that a message can say what became of it. Nothing here knows a target's code generator.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fluorite.algo.errors import Problem
-from fluorite.algo.expr import Axis, Expr, as_expr, axes_of, axis, binary
-from fluorite.algo.extent import Dim, Extent, at_most, ceildiv, exact_quotient, substitute
+from fluorite.algo.expr import Axis, Expr, as_expr, axes_of, axis, binary, rewrite
+from fluorite.algo.extent import Extent, at_most, ceildiv, exact_quotient
 
 from .directives import (
     Directive,
@@ -69,7 +70,7 @@ class Nest:
     loops: tuple[Loop, ...]
     define: Mapping[Axis, Expr] = field(default_factory=dict)
     guards: tuple[Guard, ...] = ()
-    gone: Mapping[str, str] = field(default_factory=dict)       # used-up loop name -> what took it
+    gone: Mapping[str, str] = field(default_factory=dict)  # used-up loop name -> what took it
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,8 +96,6 @@ class Nest:
 
 
 def _expand(e: Expr, define: Mapping[Axis, Expr]) -> Expr:
-    from fluorite.algo.expr import rewrite
-
     def rule(n: Expr) -> Expr | None:
         if isinstance(n, Axis) and n in define:
             return _expand(define[n], define)
@@ -105,7 +104,9 @@ def _expand(e: Expr, define: Mapping[Axis, Expr]) -> Expr:
     return rewrite(e, rule)
 
 
-def start(path: str, axes: Sequence[Axis], extents: Sequence[Extent], reduce_axes: Sequence[Axis] = (), reduce_extents: Sequence[Extent] = ()) -> Nest:
+def start(
+    path: str, axes: Sequence[Axis], extents: Sequence[Extent], reduce_axes: Sequence[Axis] = (), reduce_extents: Sequence[Extent] = ()
+) -> Nest:
     """The unscheduled nest of a stage over a box."""
     loops = [Loop(a.name, a, n, False) for a, n in zip(axes, extents, strict=True)]
     loops += [Loop(a.name, a, n, True) for a, n in zip(reduce_axes, reduce_extents, strict=True)]
@@ -117,7 +118,9 @@ class _Refused(Exception):
         self.problem = problem
 
 
-def shape(nest: Nest, directives: Sequence[Directive], native: Callable[[str], int], dtype: str, source: str = "") -> tuple[Nest, list[Problem]]:
+def shape(
+    nest: Nest, directives: Sequence[Directive], native: Callable[[str], int], dtype: str, source: str = ""
+) -> tuple[Nest, list[Problem]]:
     """The nest after its loop directives, and every problem found on the way.
 
     `native(dtype)` is the number of lanes of the target's widest vector. Splits, tiles, reorders and fuses apply in the order written;
@@ -125,7 +128,7 @@ def shape(nest: Nest, directives: Sequence[Directive], native: Callable[[str], i
     """
     problems: list[Problem] = []
     order: list[Directive] = []
-    for d in directives:                          # a width or a factor is a split in the place where it stands
+    for d in directives:  # a width or a factor is a split in the place where it stands
         match d:
             case Vectorize(axis=a, width=w, tail=tail) if w is not None:
                 lanes = native(dtype) if w == "native" else int(w)
@@ -153,7 +156,9 @@ def _apply(nest: Nest, d: Directive) -> Nest:
             for a, size in sizes.items():
                 nest = _split(nest, a, (None, size), (f"{a}_outer", f"{a}_inner"), tail, d, d.at("sizes", a))
             parts = [f"{a}_{part}" for part in ("outer", "inner") for a in sizes]
-            return _reorder(nest, sorted(parts, key=lambda p: bool((loop := nest.loop(p)) and loop.reduction and p.endswith("_inner"))), d, d.at())
+            return _reorder(
+                nest, sorted(parts, key=lambda p: bool((loop := nest.loop(p)) and loop.reduction and p.endswith("_inner"))), d, d.at()
+            )
         case Reorder(loops=loops):
             return _reorder(nest, loops, d, None)
         case Fuse(axes=axes):
@@ -174,12 +179,17 @@ def _apply(nest: Nest, d: Directive) -> Nest:
 
 def missing_loop(nest: Nest, name: str, place: Place, verb: str = "") -> Problem:
     """P203: the nest has no such loop (any more)."""
-    what = f"{nest.path.rsplit('/', 1)[-1]} has no loop \"{name}\""
+    what = f'{nest.path.rsplit("/", 1)[-1]} has no loop "{name}"'
     why = ""
     if name in nest.gone:
         what, why = what + " any more", nest.gone[name]
     near = [n for n in nest.names if n.startswith(name + "_")] or list(nearest(name, nest.names))
-    return place.problem("P203", f"{verb + ': ' if verb else ''}{what}", f"{why + '; ' if why else ''}loops here, outermost first: {', '.join(nest.names) or 'none'}", tuple(near[:3]))
+    return place.problem(
+        "P203",
+        f"{verb + ': ' if verb else ''}{what}",
+        f"{why + '; ' if why else ''}loops here, outermost first: {', '.join(nest.names) or 'none'}",
+        tuple(near[:3]),
+    )
 
 
 def _take(nest: Nest, name: str, d: Directive, place: Place) -> Loop:
@@ -198,30 +208,52 @@ def _took(d: Directive, *made: str) -> str:
 def _names_free(nest: Nest, old: Sequence[str], new: Sequence[str], d: Directive, place: Place) -> None:
     clash = [n for n in new if n in nest.names and n not in old]
     if clash:
-        raise _Refused(place.problem("P206", f"{d.label()}: {nest.path.rsplit('/', 1)[-1]} already has a loop \"{clash[0]}\"", "loop names of one nest differ", ("into: other names",)))
+        raise _Refused(
+            place.problem(
+                "P206",
+                f'{d.label()}: {nest.path.rsplit("/", 1)[-1]} already has a loop "{clash[0]}"',
+                "loop names of one nest differ",
+                ("into: other names",),
+            )
+        )
 
 
 def _split(nest: Nest, name: str, parts: Sequence[int | None], into: Sequence[str], tail: str, d: Directive, place: Place) -> Nest:
     loop = _take(nest, name, d, place)
     _names_free(nest, [name], into, d, place)
     if tail == "pad":
-        raise _Refused(d.at("tail").problem("P901", "tail: pad is not built yet", "a pad computes more of an axis than is kept", ("guard", "shift", "auto")))
+        raise _Refused(
+            d.at("tail").problem(
+                "P901", "tail: pad is not built yet", "a pad computes more of an axis than is kept", ("guard", "shift", "auto")
+            )
+        )
     known = 1
     for p in parts:
         known *= p or 1
     extents: list[Extent] = [p if p is not None else ceildiv(loop.extent, known) for p in parts]
-    if None not in parts and isinstance(loop.extent, int) and known < loop.extent:
-        raise _Refused(place.problem("P207", f"{d.label()}: {' x '.join(map(str, parts))} = {known} iterations", f"{name} has {loop.extent}", ("~ for one of the factors",)))
+    if None not in parts and not at_most(loop.extent, known):
+        raise _Refused(
+            place.problem(
+                "P207",
+                f"{d.label()}: {' x '.join(map(str, parts))} = {known} iterations",
+                f"{name} has {loop.extent}",
+                ("~ for one of the factors",),
+            )
+        )
     new = tuple(replace(loop, name=n, var=axis(n), extent=e) for n, e in zip(into, extents, strict=True))
     value: Expr = as_expr(0)
     for part in new:
-        assert isinstance(part.extent, int) or part is new[0] or None in parts
         value = binary("add", binary("mul", value, as_expr(part.extent)), part.var)
     divides = exact_quotient(loop.extent, known) is not None if None in parts else loop.extent == known
     guards = nest.guards if divides else (*nest.guards, _guard(loop, new, tail))
     at = nest.position(name)
-    return replace(nest, loops=(*nest.loops[:at], *new, *nest.loops[at + 1:]), define={**nest.define, loop.var: value}, guards=guards,
-                   gone={**nest.gone, name: _took(d, *into)})
+    return replace(
+        nest,
+        loops=(*nest.loops[:at], *new, *nest.loops[at + 1 :]),
+        define={**nest.define, loop.var: value},
+        guards=guards,
+        gone={**nest.gone, name: _took(d, *into)},
+    )
 
 
 def _guard(loop: Loop, parts: Sequence[Loop], tail: str) -> Guard:
@@ -243,7 +275,11 @@ def shifted(nest: Nest, guard: Guard) -> Nest | None:
     if any(nest.loops[position[a]].reduction or position[a] > first for a in outside if a in position):
         return None
     start_ = binary("min", binary("mul", guard.outer, as_expr(guard.factor)), as_expr(guard.limit - guard.factor))
-    return replace(nest, define={**nest.define, guard.value: binary("add", start_, guard.inner)}, guards=tuple(g for g in nest.guards if g is not guard))
+    return replace(
+        nest,
+        define={**nest.define, guard.value: binary("add", start_, guard.inner)},
+        guards=tuple(g for g in nest.guards if g is not guard),
+    )
 
 
 def _reorder(nest: Nest, names: Sequence[str], d: Directive, place: Place | None) -> Nest:
@@ -260,11 +296,21 @@ def _fuse(nest: Nest, names: Sequence[str], into: str, d: Directive) -> Nest:
     loops = [_take(nest, n, d, d.at("axes", k)) for k, n in enumerate(names)]
     _names_free(nest, names, [into], d, d.at())
     at = nest.position(names[0])
-    if list(nest.names[at:at + len(names)]) != list(names):
-        raise _Refused(d.at("axes").problem("P208", f"fuse: {', '.join(names)} are not directly inside one another in this order", f"loops here, outermost first: {', '.join(nest.names)}",
-                                            ("reorder them first",)))
+    if list(nest.names[at : at + len(names)]) != list(names):
+        raise _Refused(
+            d.at("axes").problem(
+                "P208",
+                f"fuse: {', '.join(names)} are not directly inside one another in this order",
+                f"loops here, outermost first: {', '.join(nest.names)}",
+                ("reorder them first",),
+            )
+        )
     if len({loop.reduction for loop in loops}) > 1:
-        raise _Refused(d.at("axes").problem("P208", f"fuse: {', '.join(names)} mix a reduction loop with others", "a fused loop is either a reduction or not"))
+        raise _Refused(
+            d.at("axes").problem(
+                "P208", f"fuse: {', '.join(names)} mix a reduction loop with others", "a fused loop is either a reduction or not"
+            )
+        )
     total: Extent = 1
     for loop in loops:
         total = total * loop.extent
@@ -275,7 +321,12 @@ def _fuse(nest: Nest, names: Sequence[str], into: str, d: Directive) -> Nest:
         define[loop.var] = binary("mod", value, as_expr(loop.extent))
         value = binary("floordiv", value, as_expr(loop.extent))
     define[loops[0].var] = value
-    return replace(nest, loops=(*nest.loops[:at], fused, *nest.loops[at + len(loops):]), define=define, gone={**nest.gone, **dict.fromkeys(names, _took(d, into))})
+    return replace(
+        nest,
+        loops=(*nest.loops[:at], fused, *nest.loops[at + len(loops) :]),
+        define=define,
+        gone={**nest.gone, **dict.fromkeys(names, _took(d, into))},
+    )
 
 
 def _mark(nest: Nest, name: str, kind: str, d: Directive, lane: str = "", place: Place | None = None) -> Nest:
@@ -284,26 +335,55 @@ def _mark(nest: Nest, name: str, kind: str, d: Directive, lane: str = "", place:
     if loop.kind != SERIAL:
         raise _Refused(place.problem("P209", f"{d.label()}: {name} is {loop.kind} already", "a loop is one thing", ("split it first",)))
     if loop.reduction and kind in (PARALLEL, VECTOR, BLOCK):
-        raise _Refused(place.problem("P210", f"{d.label()}: {name} is a reduction loop", "its iterations add into one place", (f"rfactor: {{axis: {name}, factor: ...}} first, then {d.label()} the partial results",)))
+        raise _Refused(
+            place.problem(
+                "P210",
+                f"{d.label()}: {name} is a reduction loop",
+                "its iterations add into one place",
+                (f"rfactor: {{axis: {name}, factor: ...}} first, then {d.label()} the partial results",),
+            )
+        )
     if kind in (VECTOR, UNROLLED, THREAD) and not isinstance(loop.extent, int):
-        instead = f"split: {{axis: {name}, factor: 256}}" if kind == THREAD else f"{d.label()}: {{axis: {name}, {'width: native' if kind == VECTOR else 'factor: 4'}}}"
-        raise _Refused(place.problem("P211", f"{d.label()}: the extent of {name} is {loop.extent}, known only when the kernel runs", "it must be constant", (instead,)))
+        instead = (
+            f"split: {{axis: {name}, factor: 256}}"
+            if kind == THREAD
+            else f"{d.label()}: {{axis: {name}, {'width: native' if kind == VECTOR else 'factor: 4'}}}"
+        )
+        raise _Refused(
+            place.problem(
+                "P211",
+                f"{d.label()}: the extent of {name} is {loop.extent}, known only when the kernel runs",
+                "it must be constant",
+                (instead,),
+            )
+        )
     limit = 1024 if kind == VECTOR else 512
     if kind in (VECTOR, UNROLLED) and isinstance(loop.extent, int) and loop.extent > limit:
-        raise _Refused(place.problem("P211", f"{d.label()}: {name} has {loop.extent} iterations", f"more than {limit} would make very much code", (f"split {name} first",)))
+        raise _Refused(
+            place.problem(
+                "P211",
+                f"{d.label()}: {name} has {loop.extent} iterations",
+                f"more than {limit} would make very much code",
+                (f"split {name} first",),
+            )
+        )
     if kind == PARALLEL and (other := next((x for x in nest.loops if x.kind == PARALLEL), None)) is not None:
-        raise _Refused(place.problem("P212", f"parallel: {other.name} of this nest is parallel already", "parallel loops do not nest", (f"fuse: [{other.name}, {name}] first",)))
+        raise _Refused(
+            place.problem(
+                "P212",
+                f"parallel: {other.name} of this nest is parallel already",
+                "parallel loops do not nest",
+                (f"fuse: [{other.name}, {name}] first",),
+            )
+        )
     if kind == VECTOR and (other := next((x for x in nest.loops if x.kind == VECTOR), None)) is not None:
-        raise _Refused(place.problem("P209", f"vectorize: {other.name} of this nest is vectorised already", "a vector has one direction", (f"fuse: [{other.name}, {name}] first", f"unroll: {name}")))
+        raise _Refused(
+            place.problem(
+                "P209",
+                f"vectorize: {other.name} of this nest is vectorised already",
+                "a vector has one direction",
+                (f"fuse: [{other.name}, {name}] first", f"unroll: {name}"),
+            )
+        )
     at = nest.position(name)
-    return replace(nest, loops=(*nest.loops[:at], replace(loop, kind=kind, lane=lane), *nest.loops[at + 1:]))
-
-
-def extent_for(e: Extent, values: Mapping[str, int]) -> Extent:
-    """The extent with the symbols that a specialised build knows."""
-    from fluorite.algo.extent import symbol
-
-    return substitute(e, lambda name: values[name] if name in values else symbol(name))
-
-
-__all__ = ["BLOCK", "PARALLEL", "SERIAL", "THREAD", "UNROLLED", "VECTOR", "Dim", "Guard", "Loop", "Nest", "at_most", "extent_for", "missing_loop", "shape", "start"]
+    return replace(nest, loops=(*nest.loops[:at], replace(loop, kind=kind, lane=lane), *nest.loops[at + 1 :]))

@@ -3,6 +3,7 @@
 An interval is a start (an expression over the loops outside), an exact length (an expression) and a bound of that length that holds for every
 iteration (an extent, constant wherever possible, since it is what gets allocated).
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -61,7 +62,7 @@ def image(e: Expr, box: Box) -> Raw | None:
 
 
 def _atom(e: Expr, box: Box) -> Raw | None:
-    if isinstance(e, Op) and not any(n in box or isinstance(n, Read) for n in walk(e)):      # one value, whatever the operation
+    if isinstance(e, Op) and not any(n in box or isinstance(n, Read) for n in walk(e)):  # one value, whatever the operation
         return Raw(e, e, 1)
     match e:
         case Axis():
@@ -83,7 +84,11 @@ def _atom(e: Expr, box: Box) -> Raw | None:
             if raw is None:
                 return None
             size = linear(n).constant
-            return Raw(Op("edge", (raw.first, n), "int32", True), Op("edge", (raw.last, n), "int32", True), minimum(raw.bound, size) if isinstance(size, int) else raw.bound)
+            return Raw(
+                Op("edge", (raw.first, n), "int32", True),
+                Op("edge", (raw.last, n), "int32", True),
+                minimum(raw.bound, size) if isinstance(size, int) else raw.bound,
+            )
     return None
 
 
@@ -145,7 +150,9 @@ def _join(a: Raw | None, b: Raw | None) -> Raw | None:
         return None
     later = nonnegative(d)
     ends = linear(binary("sub", b.last, a.last))
-    last = (b.last if ends.constant >= 0 else a.last) if not ends.terms and isinstance(ends.constant, int) else binary("max", a.last, b.last)
+    last = (
+        (b.last if ends.constant >= 0 else a.last) if not ends.terms and isinstance(ends.constant, int) else binary("max", a.last, b.last)
+    )
     bound = maximum(a.bound, b.bound + d) if later else maximum(b.bound, a.bound - d)
     return Raw(a.first if later else b.first, last, bound)
 

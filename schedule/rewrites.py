@@ -1,16 +1,18 @@
 """The directives that change the graph: pack, cache, rfactor, stage_in, compute_inline. Each maps a graph to a graph with new stages."""
+
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError
-from fluorite.algo.expr import Axis, Const, Expr, Read, as_expr, axis, binary, rewrite, where
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binary, rewrite, walk, where
 from fluorite.algo.expr import substitute as substitute_axes
-from fluorite.algo.extent import Extent, ceildiv, exact_quotient
+from fluorite.algo.extent import Extent, ceildiv, exact_quotient, maximum
 from fluorite.algo.graph import Graph, Leaf, Reduction, Stage, redirect
-from fluorite.algo.linear import simplify
+from fluorite.algo.linear import bounds, simplify
+from fluorite.algo.tensor import conjuncts
 
 from .directives import Cache, ComputeInline, Directive, Pack, Rfactor, StageIn
 from .notation.places import Place
@@ -54,13 +56,27 @@ def cache(g: Graph, s: Stage, d: Cache) -> tuple[Graph, Stage]:
     """f = body  ->  f/into = body; f = f/into, with the axes of the new stage in `order`."""
     names = list(d.order) or [a.name for a in s.axes]
     if sorted(names) != sorted(a.name for a in s.axes):
-        raise refused(d.at("order"), "P221", s, f"cache: order: [{', '.join(names)}]", f"it must name the axes of {s.name} once each: {', '.join(s.axis_names)}")
+        raise refused(
+            d.at("order"),
+            "P221",
+            s,
+            f"cache: order: [{', '.join(names)}]",
+            f"it must name the axes of {s.name} once each: {', '.join(s.axis_names)}",
+        )
     by_name = {a.name: a for a in s.axes}
     fresh = {a: axis(a.name) for a in (*s.axes, *s.reduce_axes)}
     inner = [by_name[n] for n in names]
     reduction = Reduction(s.reduction.kind, tuple(fresh[a] for a in s.reduce_axes), s.reduction.extents) if s.reduction else None
-    acc = replace(s, id=_fresh_id(g), path=_free_path(g, s, f"{s.path}/{d.into}", d.at("into")), axes=tuple(fresh[a] for a in inner),
-                  extents=tuple(s.ranges[a] for a in inner), value=substitute_axes(s.value, dict(fresh)), reduction=reduction, origin="derived")
+    acc = replace(
+        s,
+        id=_fresh_id(g),
+        path=_free_path(g, s, f"{s.path}/{d.into}", d.at("into")),
+        axes=tuple(fresh[a] for a in inner),
+        extents=tuple(s.ranges[a] for a in inner),
+        value=substitute_axes(s.value, dict(fresh)),
+        reduction=reduction,
+        origin="derived",
+    )
     copy = replace(s, value=Read(acc.id, tuple(inner), s.dtype), reduction=None)
     return _insert(g, s, acc, copy), copy
 
@@ -71,7 +87,14 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
     k = next((a for a in s.reduce_axes if a.name == d.axis), None)
     if reduction is None or k is None:
         names = [a.name for a in s.reduce_axes]
-        raise refused(d.at("axis"), "P222", s, f"rfactor: {d.axis} is no reduction axis of {s.name}", f"it has {', '.join(names) or 'none'}", *nearest(d.axis, names))
+        raise refused(
+            d.at("axis"),
+            "P222",
+            s,
+            f"rfactor: {d.axis} is no reduction axis of {s.name}",
+            f"it has {', '.join(names) or 'none'}",
+            *nearest(d.axis, names),
+        )
     if reduction.kind.startswith("arg"):
         raise refused(d.at(), "P222", s, f"rfactor of {reduction.kind}", "its partial results are pairs, which is not built yet")
     if d.factor is None:
@@ -85,9 +108,20 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
     if exact_quotient(n, factor) is None:
         value = where(whole < as_expr(n), value, identity(reduction.kind, value.dtype))
     extents = dict(zip(reduction.axes, reduction.extents, strict=True))
-    partial = replace(s, id=_fresh_id(g), path=_free_path(g, s, f"{s.path}/{d.into or 'partial'}", d.at("into")), axes=(*(fresh[a] for a in s.axes), inner),
-                      extents=(*s.extents, factor), value=value, origin="derived",
-                      reduction=Reduction(reduction.kind, tuple(outer if a is k else others[a] for a in s.reduce_axes), tuple(ceildiv(n, factor) if a is k else extents[a] for a in s.reduce_axes)))
+    partial = replace(
+        s,
+        id=_fresh_id(g),
+        path=_free_path(g, s, f"{s.path}/{d.into or 'partial'}", d.at("into")),
+        axes=(*(fresh[a] for a in s.axes), inner),
+        extents=(*s.extents, factor),
+        value=value,
+        origin="derived",
+        reduction=Reduction(
+            reduction.kind,
+            tuple(outer if a is k else others[a] for a in s.reduce_axes),
+            tuple(ceildiv(n, factor) if a is k else extents[a] for a in s.reduce_axes),
+        ),
+    )
     total = replace(s, value=Read(partial.id, (*s.axes, last), s.dtype), reduction=Reduction(reduction.kind, (last,), (factor,)))
     return _insert(g, s, partial, total), total
 
@@ -108,10 +142,21 @@ def identity(kind_: str, dtype: str) -> Const:
 
 
 def _operand(g: Graph, s: Stage, name: str, place: Place, verb: str) -> Leaf | Stage:
-    found = {r.source: g[r.source] for r in s.reads if g[r.source].name == name or g[r.source].path == name or g[r.source].path.endswith("/" + name)}
+    found = {
+        r.source: g[r.source]
+        for r in s.reads
+        if g[r.source].name == name or g[r.source].path == name or g[r.source].path.endswith("/" + name)
+    }
     if len(found) != 1:
         names = sorted({g[i].name for i in s.sources})
-        raise refused(place, "P223", s, f"{verb}: {s.name} {'does not read' if not found else 'reads several'} {name}", f"it reads {', '.join(names) or 'nothing'}", *nearest(name, names))
+        raise refused(
+            place,
+            "P223",
+            s,
+            f"{verb}: {s.name} {'does not read' if not found else 'reads several'} {name}",
+            f"it reads {', '.join(names) or 'nothing'}",
+            *nearest(name, names),
+        )
     return next(iter(found.values()))
 
 
@@ -128,12 +173,78 @@ def operand_axes(s: Stage, t: Leaf | Stage) -> list[str]:
 
 
 def stage_in(g: Graph, s: Stage, d: StageIn) -> tuple[Graph, Stage]:
-    """s reads `into`, an identity stage of the operand."""
+    """s reads `into`, an identity stage of the operand, or of the operand with its margin if s reads it through a constant boundary."""
     t = _operand(g, s, d.read, d.at("read"), "stage_in")
-    axes = tuple(axis(n if not n.isdigit() else f"i{n}") for n in operand_axes(s, t))
     path = _free_path(g, s, "/".join([*s.path.split("/")[:-1], d.into]), d.at("into"))
-    copy = Stage(_fresh_id(g), path, s.method, axes, t.shape, t.dtype, Read(t.id, axes, t.dtype), None, op=s.op, origin="derived", source=s.source)
+    margin = margin_of(s, t)
+    if margin is not None:
+        return _stage_in_margin(g, s, t, margin, path)
+    axes = tuple(axis(n if not n.isdigit() else f"i{n}") for n in operand_axes(s, t))
+    copy = Stage(
+        _fresh_id(g), path, s.method, axes, t.shape, t.dtype, Read(t.id, axes, t.dtype), None, op=s.op, origin="derived", source=s.source
+    )
     new = redirect(s, {t.id: copy.id})
+    return _insert(g, s, copy, new), new
+
+
+@dataclass(frozen=True, eq=False)
+class Margin:
+    """How a stage reads an operand through a constant boundary: the guarded read, and how far it may lie outside in each dimension."""
+
+    guarded: Expr
+    read: Read
+    outside: Const
+    before: tuple[int, ...]
+    extents: tuple[Extent, ...]
+
+
+def margin_of(s: Stage, t: Leaf | Stage) -> Margin | None:
+    """The one guarded read where(inside, t[index], constant) by which s reads t, if that is how it reads it."""
+    guarded = [
+        n for n in walk(s.value) if isinstance(n, Op) and n.op == "where" and isinstance(n.args[1], Read) and n.args[1].source == t.id
+    ]
+    if len(guarded) != 1 or sum(r.source == t.id for r in s.reads) != 1:
+        return None
+    condition, read, outside = guarded[0].args
+    if not isinstance(read, Read) or not isinstance(outside, Const):
+        return None
+    allowed = {c for i, n in zip(read.index, t.shape, strict=True) for c in (as_expr(0) <= i, i < as_expr(n))}
+    if any(part not in allowed for part in conjuncts(condition)):
+        return None
+    before, extents = [], []
+    for i, n in zip(read.index, t.shape, strict=True):
+        low, high = bounds(i, s.ranges)
+        if not isinstance(low, int) or high is None:
+            return None
+        before.append(max(0, -low))
+        extents.append(maximum(n, high + 1) + before[-1])
+    return Margin(guarded[0], read, outside, tuple(before), tuple(extents))
+
+
+def _stage_in_margin(g: Graph, s: Stage, t: Leaf | Stage, margin: Margin, path: str) -> tuple[Graph, Stage]:
+    names = [n if n and not n.isdigit() else f"i{k}" for k, n in enumerate(operand_axes(s, t))]
+    axes = tuple(axis(n) for n in names)
+    at = tuple(binary("sub", a, as_expr(k)) for a, k in zip(axes, margin.before, strict=True))
+    ranges = dict(zip(axes, margin.extents, strict=True))
+    value: Expr = Read(t.id, at, t.dtype)
+    inside = [
+        c
+        for i, n in zip(at, t.shape, strict=True)
+        for c in (simplify(as_expr(0) <= i, ranges), simplify(i < as_expr(n), ranges))
+        if not isinstance(c, Const)
+    ]
+    if inside:
+        condition = inside[0]
+        for c in inside[1:]:
+            condition = condition & c
+        value = where(condition, value, margin.outside)
+    copy = Stage(_fresh_id(g), path, s.method, axes, margin.extents, t.dtype, value, None, op=s.op, origin="derived", source=s.source)
+    moved = Read(
+        copy.id,
+        tuple(simplify(binary("add", i, as_expr(k)), s.ranges) for i, k in zip(margin.read.index, margin.before, strict=True)),
+        t.dtype,
+    )
+    new = replace(s, value=rewrite(s.value, lambda e: moved if e is margin.guarded else None))
     return _insert(g, s, copy, new), new
 
 
@@ -142,13 +253,33 @@ def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
     t = _operand(g, s, d.tensor, d.at("tensor"), "pack")
     names = operand_axes(s, t)
     if sorted(d.order) != sorted(names):
-        raise refused(d.at("order"), "P221", s, f"pack: order: [{', '.join(d.order)}]", f"it must name the axes of {t.name} once each: {', '.join(names)}")
+        raise refused(
+            d.at("order"),
+            "P221",
+            s,
+            f"pack: order: [{', '.join(d.order)}]",
+            f"it must name the axes of {t.name} once each: {', '.join(names)}",
+        )
     unknown = [a for a in d.sizes if a not in names]
     if unknown:
-        raise refused(d.at("sizes", unknown[0]), "P221", s, f"pack: {t.name} has no axis {unknown[0]}", f"it has {', '.join(names)}", *nearest(unknown[0], names))
+        raise refused(
+            d.at("sizes", unknown[0]),
+            "P221",
+            s,
+            f"pack: {t.name} has no axis {unknown[0]}",
+            f"it has {', '.join(names)}",
+            *nearest(unknown[0], names),
+        )
     fixed = isinstance(t, Leaf) and t.kind != "input"
     if d.when == "build" and not fixed:
-        raise refused(d.at("when"), "P224", s, f"pack: when: build, but {t.name} is known only when the model is called", "only parameters and constants are there at build", "when: call")
+        raise refused(
+            d.at("when"),
+            "P224",
+            s,
+            f"pack: when: build, but {t.name} is known only when the model is called",
+            "only parameters and constants are there at build",
+            "when: call",
+        )
     size = dict(zip(names, t.shape, strict=True))
     outer = [axis(f"{n}_outer" if n in d.sizes else n) for n in d.order]
     inner = {n: axis(f"{n}_inner") for n in d.sizes}
@@ -164,7 +295,19 @@ def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
     extents: list[Extent] = [ceildiv(size[n], d.sizes[n]) if n in d.sizes else size[n] for n in d.order]
     axes = (*outer, *(inner[n] for n in d.sizes))
     path = _free_path(g, s, "/".join([*s.path.split("/")[:-1], d.into]), d.at("into"))
-    packed = Stage(_fresh_id(g), path, s.method, axes, (*extents, *d.sizes.values()), t.dtype, value, None, op="pack at call" if d.when == "call" else "pack", origin="derived", source=s.source)
+    packed = Stage(
+        _fresh_id(g),
+        path,
+        s.method,
+        axes,
+        (*extents, *d.sizes.values()),
+        t.dtype,
+        value,
+        None,
+        op="pack at call" if d.when == "call" else "pack",
+        origin="derived",
+        source=s.source,
+    )
 
     def read(e: Expr) -> Expr | None:
         if not (isinstance(e, Read) and e.source == t.id):
@@ -182,7 +325,9 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
     """The graph without s: its expression stands wherever it was read."""
     place = d.at() if d is not None else Place()
     if s.reduction is not None:
-        raise refused(place, "P225", s, f"compute_inline: {s.name} is a reduction", "its loops cannot stand inside an expression", "compute_at")
+        raise refused(
+            place, "P225", s, f"compute_inline: {s.name} is a reduction", "its loops cannot stand inside an expression", "compute_at"
+        )
     if s.id in g.outputs:
         raise refused(place, "P225", s, f"compute_inline: {s.name} is a result of {s.method}", "it must be stored", "compute_root")
 

@@ -1,4 +1,5 @@
 """A graph with a plan applied: rewrites done, stages grouped into kernels, directives and placements decided, problems collected."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +82,16 @@ class _Work:
         """Rewrites of the plan, until none is left: they make stages that other entries name."""
         while True:
             matches = self._matches(missing_ok=True)
-            pending = next(((m, n, d) for m in matches.values() if m.entry.do != AUTO for n, d in _in_order(m.entry.do) if (m.stage.path, n) not in self.rewritten), None)
+            pending = next(
+                (
+                    (m, n, d)
+                    for m in matches.values()
+                    if m.entry.do != AUTO
+                    for n, d in _in_order(m.entry.do)
+                    if (m.stage.path, n) not in self.rewritten
+                ),
+                None,
+            )
             if pending is None:
                 return
             match, n, d = pending
@@ -122,9 +132,15 @@ class _Work:
                 self.key_of[path] = match.selector
 
     def take_default(self, default: Default, machine: Machine) -> None:
-        undecided = Undecided(frozenset(s.id for s in self.graph.stages if s.path not in self.chosen), self.together(), self.apart(), machine, self.plan.fusion.rest == "auto",
-                              self.plan.numerics.allows("reassociates"),
-                              tuple((i, at.owner, at.loop) for i, at in self.placements().items()))
+        undecided = Undecided(
+            frozenset(s.id for s in self.graph.stages if s.path not in self.chosen),
+            self.together(),
+            self.apart(),
+            machine,
+            self.plan.fusion.rest == "auto",
+            self.plan.numerics.allows("reassociates"),
+            tuple((i, at.owner, at.loop) for i, at in self.placements().items()),
+        )
         made = default(self.graph, undecided)
         remaining = {path: list(_in_order(ds)) for path, ds in made.items()}
         progress = True
@@ -155,7 +171,9 @@ class _Work:
         out = []
         for n, group in enumerate(self.plan.fusion.groups):
             try:
-                out += [tuple(s.id for s in g) for g in bind(group, self.graph.stages, self.plan.fusion.place_of("groups", n), self.graph.name)]
+                out += [
+                    tuple(s.id for s in g) for g in bind(group, self.graph.stages, self.plan.fusion.place_of("groups", n), self.graph.name)
+                ]
             except PlanError as error:
                 self.problems += [p for p in error.problems if p not in self.problems]
         return tuple(out)
@@ -165,7 +183,7 @@ class _Work:
         for n, pair in enumerate(self.plan.fusion.never):
             try:
                 for g in bind(pair, self.graph.stages, self.plan.fusion.place_of("never", n), self.graph.name):
-                    out += [(a.id, b.id) for k, a in enumerate(g) for b in g[k + 1:]]
+                    out += [(a.id, b.id) for k, a in enumerate(g) for b in g[k + 1 :]]
             except PlanError as error:
                 self.problems += [p for p in error.problems if p not in self.problems]
         return tuple(out)
@@ -192,13 +210,44 @@ class _Work:
         found = select(text, peers, d.at("stage"), self.graph.name, scopes=False)
         owner = found[0]
         if owner.id == s.id:
-            raise PlanError([d.at("stage").problem("P204", f"{s.name} cannot be computed at itself", "compute_at names a reader of the stage", path=s.path, source=s.source)])
+            raise PlanError(
+                [
+                    d.at("stage").problem(
+                        "P204",
+                        f"{s.name} cannot be computed at itself",
+                        "compute_at names a reader of the stage",
+                        path=s.path,
+                        source=s.source,
+                    )
+                ]
+            )
         if not _reaches(self.graph, s.id, owner.id):
             readers = [t.name for t in self.graph.consumers[s.id]]
             if _reaches(self.graph, owner.id, s.id):
-                raise PlanError([d.at("stage").problem("P902", f"{s.name} reads {owner.name}: computing a consumer inside its producer's nest is not built yet", "",
-                                                       (f"compute {owner.name} at {s.name} instead",), path=s.path, source=s.source)])
-            raise PlanError([d.at("stage").problem("P204", f"{s.name} cannot be computed at {owner.name}", f"{owner.name} does not need it", tuple(readers[:3]), path=s.path, source=s.source)])
+                raise PlanError(
+                    [
+                        d.at("stage").problem(
+                            "P902",
+                            f"{s.name} reads {owner.name}: computing a consumer inside its producer's nest is not built yet",
+                            "",
+                            (f"compute {owner.name} at {s.name} instead",),
+                            path=s.path,
+                            source=s.source,
+                        )
+                    ]
+                )
+            raise PlanError(
+                [
+                    d.at("stage").problem(
+                        "P204",
+                        f"{s.name} cannot be computed at {owner.name}",
+                        f"{owner.name} does not need it",
+                        tuple(readers[:3]),
+                        path=s.path,
+                        source=s.source,
+                    )
+                ]
+            )
         return owner
 
 
@@ -220,12 +269,14 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
         except PlanError as error:
             work.problems += error.problems
     directives = {s.id: work.chosen.get(s.path, ()) for s in work.graph.stages}
-    return Scheduled(graph, work.graph, plan, machine, groups, directives, work.chosen, work.decided_by, tuple(dict.fromkeys(work.problems)))
+    return Scheduled(
+        graph, work.graph, plan, machine, groups, directives, work.chosen, work.decided_by, tuple(dict.fromkeys(work.problems))
+    )
 
 
 def _in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:
-    """The rewrites among the directives, in the order in which they compose: cache and rfactor before what reads are redirected by."""
-    rank = {Cache: 0, Rfactor: 1, StageIn: 2, Pack: 3}
+    """The rewrites among the directives, in the order in which they compose: reads are redirected before the body moves to another stage."""
+    rank = {StageIn: 0, Pack: 1, Cache: 2, Rfactor: 3}
     found = [(n, d) for n, d in enumerate(ds) if isinstance(d, REWRITES)]
     return sorted(found, key=lambda item: rank[type(item[1])])
 

@@ -107,7 +107,9 @@ def device_source(variants: Sequence[Lowered], target: CodeTarget) -> str:
     if not kernels:
         return ""
     _, devices = split_for_device({k.name: emit(k) for k in kernels}, target.dict())
-    return "\n".join(str(generate(module, t).inspect_source()) for module, t in devices)
+    source = "\n".join(str(generate(module, t).inspect_source()) for module, t in devices)
+    contract = variants[0].scheduled.plan.numerics.contract
+    return source if contract or target.kind != "opencl" else f"#pragma OPENCL FP_CONTRACT OFF\n{source}"
 
 
 def kernels_of(source: str) -> dict[str, str]:

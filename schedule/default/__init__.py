@@ -1,4 +1,5 @@
 """The default scheduler: rules that write directives for whatever a plan leaves open."""
+
 from __future__ import annotations
 
 from .rules import default_schedule

@@ -1,4 +1,5 @@
 """What the rules ask about stages: costs, volumes, how one reads another."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -22,7 +23,30 @@ def cost(s: Stage) -> int:
     return total
 
 
-_HARD = frozenset(("exp", "log", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "log1p", "expm1", "exp2", "log2", "log10", "sinh", "cosh", "asin", "acos", "atan", "atan2", "pow"))
+_HARD = frozenset(
+    (
+        "exp",
+        "log",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "log1p",
+        "expm1",
+        "exp2",
+        "log2",
+        "log10",
+        "sinh",
+        "cosh",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "pow",
+    )
+)
 
 
 def volume(extents: Iterable[Extent]) -> Extent:
@@ -59,7 +83,11 @@ def pointwise(c: Stage, p: Stage) -> bool:
 
 def follows(c: Stage, p: Stage, depth: int) -> bool:
     """Whether every read of p by c starts with c's first `depth` axes."""
-    return len(p.axes) >= depth and len(c.axes) >= depth and all(all(i is a for i, a in zip(index[:depth], c.axes[:depth], strict=True)) for index in sites(c, p.id))
+    return (
+        len(p.axes) >= depth
+        and len(c.axes) >= depth
+        and all(all(i is a for i, a in zip(index[:depth], c.axes[:depth], strict=True)) for index in sites(c, p.id))
+    )
 
 
 def last_axis_is_contiguous(s: Stage, a: Axis) -> bool:

@@ -1,4 +1,5 @@
 """One rule a kind of kernel: the directives that a person who knows the machine would write first."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,8 +13,8 @@ from ..machine import Machine
 from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, volume, work
 
 Directives = tuple[Directive, ...]
-PARALLEL_WORK = 1 << 15        # below about this many operations, waking threads costs more than they save
-TYPICAL = 1024                 # what a symbolic extent is taken to be
+PARALLEL_WORK = 1 << 15  # below about this many operations, waking threads costs more than they save
+TYPICAL = 1024  # what a symbolic extent is taken to be
 
 
 def pays_parallel(*stages: Stage) -> bool:
@@ -24,7 +25,7 @@ def pays_parallel(*stages: Stage) -> bool:
 def guess(n: Extent) -> int:
     if isinstance(n, int):
         return n
-    return evaluate(n, {s: TYPICAL for s in n.symbols()})
+    return evaluate(n, dict.fromkeys(n.symbols(), TYPICAL))
 
 
 def vector(s: Stage, name: str, machine: Machine) -> Directives:
@@ -84,15 +85,27 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
     if names and is_window(s) and known(s.extents[-1], TYPICAL) >= lanes:
         reduced = [a.name for a in s.reduction.axes]
         last = names[-1]
-        return {s.path: (Split(last, lanes, into=(f"{last}_vec", f"{last}_lane")), *_outer(names[:-1], parallel), Reorder(f"{last}_vec", *reduced, f"{last}_lane"),
-                         *(Unroll(r) for r in reduced if known(s.ranges[_axis(s, r)], 1) <= 8), Vectorize(f"{last}_lane"))}
+        return {
+            s.path: (
+                Split(last, lanes, into=(f"{last}_vec", f"{last}_lane")),
+                *_outer(names[:-1], parallel),
+                Reorder(f"{last}_vec", *reduced, f"{last}_lane"),
+                *(Unroll(r) for r in reduced if known(s.ranges[_axis(s, r)], 1) <= 8),
+                Vectorize(f"{last}_lane"),
+            )
+        }
     if not s.reduction.kind.startswith("arg") and reassociate and _runs_along(s, inner) and known(s.ranges[inner], TYPICAL) >= 2 * lanes:
         out = lanes_of_partials(s, machine)
         place: Directives = (ComputeAt(stage="/" + s.path, axis=names[-1]),) if names else ()
         out[f"{s.path}/partial"] = (*place, *out[f"{s.path}/partial"])
         out[s.path] = (*out[s.path], *(_outer(names, parallel) if len(names) == 1 else (Parallel(names[0]),) if names and parallel else ()))
         return out
-    if not s.reduction.kind.startswith("arg") and names and last_axis_is_contiguous(s, s.axes[-1]) and known(s.extents[-1], TYPICAL) >= lanes:
+    if (
+        not s.reduction.kind.startswith("arg")
+        and names
+        and last_axis_is_contiguous(s, s.axes[-1])
+        and known(s.extents[-1], TYPICAL) >= lanes
+    ):
         last, width = names[-1], lanes * (4 if known(s.extents[-1], TYPICAL) >= 4 * lanes else 1)
         acc = [a.name for a in s.reduction.axes]
         own: list[Directive] = [Cache("acc"), Split(last, width, into=(f"{last}_tile", last + "_in")), Vectorize(last + "_in", width=lanes)]
@@ -100,8 +113,17 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
         task = outer[0] if len(outer) == 1 else "task"
         own += [Fuse(*outer, into=task)] if len(outer) > 1 else []
         own += [Parallel(task)] if parallel else []
-        return {s.path: tuple(own), f"{s.path}/acc": (ComputeAt(stage="/" + s.path, axis=task), StoreIn("stack"), Split(last, lanes, into=("jv", "lane")),
-                                                      Reorder(*acc, "jv", "lane"), Unroll("jv"), Vectorize("lane"))}
+        return {
+            s.path: tuple(own),
+            f"{s.path}/acc": (
+                ComputeAt(stage="/" + s.path, axis=task),
+                StoreIn("stack"),
+                Split(last, lanes, into=("jv", "lane")),
+                Reorder(*acc, "jv", "lane"),
+                Unroll("jv"),
+                Vectorize("lane"),
+            ),
+        }
     return {s.path: _outer(names, parallel)}
 
 
@@ -114,7 +136,13 @@ def is_window(s: Stage) -> bool:
     if s.reduction is None or not s.axes:
         return False
     total = volume(s.reduction.extents)
-    return isinstance(total, int) and total <= 64 and not s.reduction.kind.startswith("arg") and last_axis_is_contiguous(s, s.axes[-1]) and any(len(set(axes_of(i))) > 1 for r in s.reads for i in r.index)
+    return (
+        isinstance(total, int)
+        and total <= 64
+        and not s.reduction.kind.startswith("arg")
+        and last_axis_is_contiguous(s, s.axes[-1])
+        and any(len(set(axes_of(i))) > 1 for r in s.reads for i in r.index)
+    )
 
 
 def _runs_along(s: Stage, k: Axis) -> bool:
@@ -127,12 +155,25 @@ def lanes_of_partials(s: Stage, machine: Machine) -> dict[str, Directives]:
     assert s.reduction is not None
     k, lanes = s.reduction.axes[-1], machine.lanes(s.dtype)
     extent = known(s.ranges[k], TYPICAL)
-    factor = lanes * next((n for n in (4, 2) if extent >= 2 * n * lanes and (isinstance(s.ranges[k], int) and extent % (n * lanes) == 0 or not isinstance(s.ranges[k], int) and n == 2)), 1)
+    factor = lanes * next(
+        (
+            n
+            for n in (4, 2)
+            if extent >= 2 * n * lanes
+            and ((isinstance(s.ranges[k], int) and extent % (n * lanes) == 0) or (not isinstance(s.ranges[k], int) and n == 2))
+        ),
+        1,
+    )
     inner = f"{k.name}_inner"
     others = [a.name for a in s.reduction.axes[:-1]]
     partial: list[Directive] = [StoreIn("stack")]
     if factor > lanes:
-        partial += [Split(inner, lanes, into=("jv", "lane")), Reorder(*others, f"{k.name}_outer", "jv", "lane"), Unroll("jv"), Vectorize("lane")]
+        partial += [
+            Split(inner, lanes, into=("jv", "lane")),
+            Reorder(*others, f"{k.name}_outer", "jv", "lane"),
+            Unroll("jv"),
+            Vectorize("lane"),
+        ]
     else:
         partial += [Reorder(*others, f"{k.name}_outer", inner), Vectorize(inner)]
     return {s.path: (Rfactor(axis=k.name, factor=factor),), f"{s.path}/partial": tuple(partial)}
@@ -150,7 +191,13 @@ def rows(g: Graph, root: Stage, members: list[Stage], depth: int, machine: Machi
     for s in (*members, root):
         mine: Directives
         partial: dict[str, Directives] = {}
-        if s.reduction is not None and reassociate and not s.reduction.kind.startswith("arg") and _runs_along(s, s.reduction.axes[-1]) and known(s.ranges[s.reduction.axes[-1]], TYPICAL) >= 2 * machine.lanes(s.dtype):
+        if (
+            s.reduction is not None
+            and reassociate
+            and not s.reduction.kind.startswith("arg")
+            and _runs_along(s, s.reduction.axes[-1])
+            and known(s.ranges[s.reduction.axes[-1]], TYPICAL) >= 2 * machine.lanes(s.dtype)
+        ):
             partial = lanes_of_partials(s, machine)
             mine = partial.pop(s.path)
             out |= {path: (at, *ds) for path, ds in partial.items()}
@@ -172,7 +219,11 @@ def window(g: Graph, root: Stage, machine: Machine) -> Mapping[str, Directives]:
     rows_ = known(root.extents[-2], TYPICAL)
     tall = 4 if rows_ >= 8 else 1
     block = max(1, min(16, rows_ // (tall * 4 * machine.cores)))
-    strip = (Split(y, factors=(None, block, tall), into=("strip", "block", "line")), Split(x, lanes, into=("xv", "lane")), Reorder(*outer, "strip", "block", "xv", "line", "lane"))
+    strip = (
+        Split(y, factors=(None, block, tall), into=("strip", "block", "line")),
+        Split(x, lanes, into=("xv", "lane")),
+        Reorder(*outer, "strip", "block", "xv", "line", "lane"),
+    )
     parallel: Directives = ()
     if pays_parallel(root):
         parallel = (Fuse(*outer, "strip", into="task"), Parallel("task")) if outer else (Parallel("strip"),)
@@ -189,7 +240,9 @@ def strips(g: Graph, root: Stage, members: list[Stage], machine: Machine) -> Map
     rows_ = known(root.extents[0], TYPICAL)
     while height > 4 and rows_ < height * machine.cores * 2:
         height //= 2
-    out: dict[str, Directives] = {root.path: (Split(y, height), *((Parallel(f"{y}_outer"),) if pays_parallel(root, *members) else ()), *vector(root, x, machine))}
+    out: dict[str, Directives] = {
+        root.path: (Split(y, height), *((Parallel(f"{y}_outer"),) if pays_parallel(root, *members) else ()), *vector(root, x, machine))
+    }
     at = ComputeAt(stage="/" + root.path, axis=f"{y}_outer")
     for s in members:
         out[s.path] = (at, *(_windowed(s, machine) if s.reduction is not None else vector(s, s.axes[-1].name, machine)))
@@ -202,5 +255,9 @@ def _windowed(s: Stage, machine: Machine) -> Directives:
     if known(s.extents[-1], TYPICAL) < lanes:
         return ()
     reduced = [a.name for a in s.reduction.axes]
-    return (Split(last, lanes, into=(f"{last}_vec", f"{last}_lane")), Reorder(f"{last}_vec", *reduced, f"{last}_lane"),
-            *(Unroll(r) for r in reduced if known(s.ranges[_axis(s, r)], 99) <= 8), Vectorize(f"{last}_lane"))
+    return (
+        Split(last, lanes, into=(f"{last}_vec", f"{last}_lane")),
+        Reorder(f"{last}_vec", *reduced, f"{last}_lane"),
+        *(Unroll(r) for r in reduced if known(s.ranges[_axis(s, r)], 99) <= 8),
+        Vectorize(f"{last}_lane"),
+    )

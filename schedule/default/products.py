@@ -4,18 +4,19 @@ The tile is `tall` rows of `vectors` vectors. Each step of the reduction loads t
 row, so registers bound tall * vectors, and loads a flop fall as both grow (Goto and van de Geijn, "Anatomy of high-performance matrix
 multiplication", 2008).
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fluorite.algo.expr import Axis, Read
+from fluorite.algo.expr import Axis, Op, Read
 from fluorite.algo.graph import Graph, Leaf, Stage
 
-from ..directives import Cache, ComputeAt, Directive, Fuse, Pack, Parallel, Reorder, Split, StoreIn, Unroll, Vectorize
+from ..directives import Cache, ComputeAt, Directive, Fuse, Pack, Parallel, Reorder, Split, StageIn, StoreIn, Unroll, Vectorize
 from ..machine import Machine
-from ..rewrites import operand_axes
+from ..rewrites import margin_of, operand_axes, stage_in
 from .analysis import axes_of_index, factors, known, volume
 from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess
 
@@ -59,7 +60,17 @@ class _Shape:
     @cached_property
     def vectors(self) -> int:
         most = 4 if self.machine.registers >= 32 else 2
+        if self.overlaps:
+            fitting = [v for v in range(1, most + 1) if v * self.lanes <= self.n]
+            return min(fitting, key=lambda v: (-(-self.n // (v * self.lanes)) * v, -v))
         return min(most, -(-self.n // self.lanes))
+
+    @cached_property
+    def overlaps(self) -> bool:
+        """Whether the last tile of j may be moved back over the one before: nothing packed has to line up with it."""
+        extent = self.product.ranges[self.j]
+        bare = all(isinstance(x, Axis) for x in self.pair[1].index)
+        return not bare and isinstance(extent, int) and extent >= self.lanes and self.i is not None
 
     @cached_property
     def tall(self) -> int:
@@ -107,7 +118,10 @@ def matmul(g: Graph, product: Stage, root: Stage, machine: Machine) -> Mapping[s
     own += [Unroll(x) for x in (*rows, *inner[:-1])] + [Vectorize("lane")]
     packs = _packs(g, s)
     acc_path = product.path if product is not root else f"{product.path}/acc"
-    out: dict[str, Directives] = {root.path: tuple(own), acc_path: (ComputeAt(stage="/" + root.path, axis=tile), StoreIn("registers"), *packs, *_accumulation(s))}
+    out: dict[str, Directives] = {
+        root.path: tuple(own),
+        acc_path: (ComputeAt(stage="/" + root.path, axis=tile), StoreIn("registers"), *packs, *_accumulation(s)),
+    }
     parent = acc_path.rsplit("/", 1)[0]
     for d in packs:
         last = next(iter(d.sizes))
@@ -121,10 +135,23 @@ def matmul(g: Graph, product: Stage, root: Stage, machine: Machine) -> Mapping[s
     return out
 
 
+def margin_staged(g: Graph, s: Stage) -> tuple[Graph, StageIn] | None:
+    """A convolution that reads its input through a zero boundary: the input with its margin becomes a stage, and what is left is a product."""
+    if s.reduction is None or s.reduction.kind != "sum" or not isinstance(s.value, Op) or s.value.op != "mul":
+        return None
+    read = [a.args[1] for a in s.value.args if isinstance(a, Op) and a.op == "where" and isinstance(a.args[1], Read)]
+    if len(read) != 1 or margin_of(s, g[read[0].source]) is None:
+        return None
+    name = g[read[0].source].name
+    d = StageIn(read=name, into=f"{s.name}_{name}_padded")
+    after, new = stage_in(g, s, d)
+    return (after, d) if factors(new) is not None else None
+
+
 def _loops(s: _Shape) -> tuple[list[str], str, list[str], list[Directive], str]:
     """(loops that tasks are made of, loop of the tile, loops outside the tile, splits, loop at which a panel is packed or "")."""
     jr = s.root_name(s.j)
-    splits: list[Directive] = [Split(jr, s.width, into=("jo", "ji" if s.vectors > 1 else "lane"))]
+    splits: list[Directive] = [Split(jr, s.width, into=("jo", "ji" if s.vectors > 1 else "lane"), tail="auto" if s.overlaps else "guard")]
     splits += [Split("ji", s.lanes, into=("jv", "lane"))] if s.vectors > 1 else []
     if s.i is None:
         loops = [*s.others, "jo"]
@@ -176,7 +203,11 @@ def _packs(g: Graph, s: _Shape) -> list[Pack]:
     """The vector side is packed where it is known at build, reused often, ragged, or does not run along memory."""
     left, right = s.pair
     b = g[right.source]
-    if left.source == right.source or not all(isinstance(x, Axis) for x in right.index) or sum(g[r.source].name == b.name for r in s.pair) > 1:
+    if (
+        left.source == right.source
+        or not all(isinstance(x, Axis) for x in right.index)
+        or sum(g[r.source].name == b.name for r in s.pair) > 1
+    ):
         return []
     names = operand_axes(s.product, b)
     if s.j.name not in names:

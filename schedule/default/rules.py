@@ -1,4 +1,5 @@
 """Which stages the default scheduler inlines and fuses, and which rule schedules each kernel."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from .analysis import cost, factors, fits, follows, is_product, known, plain, po
 Directives = tuple[Directive, ...]
 _CHEAP = 1
 _STRIP_WINDOW = 64
-_WORTH_A_ROW = 12              # vector instructions that are cheaper than a trip through the cache
+_WORTH_A_ROW = 12  # vector instructions that are cheaper than a trip through the cache
 
 
 @dataclass
@@ -68,10 +69,23 @@ def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]
             after = inline(after, current)
     chosen = Chosen(after, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, set(inlined))
     inline_windows(chosen)
+    first = stage_margins(chosen)
     for s in reversed(chosen.graph.stages):
         if chosen.free(s):
             schedule_kernel(chosen, s)
-    return chosen.directives
+    return {**chosen.directives, **{path: (d, *chosen.directives.get(path, ())) for path, d in first.items()}}
+
+
+def stage_margins(chosen: Chosen) -> dict[str, Directive]:
+    """Convolutions get their padded inputs as stages, so that what remains is a product."""
+    out: dict[str, Directive] = {}
+    for s in chosen.graph.stages:
+        if chosen.free(s) and (staged := products.margin_staged(chosen.graph, s)) is not None:
+            before = set(chosen.graph.by_id)
+            chosen.graph, out[s.path] = staged
+            made = frozenset(t.id for t in chosen.graph.stages if t.id not in before)
+            chosen.undecided = replace(chosen.undecided, stages=chosen.undecided.stages | made)
+    return out
 
 
 def anchor(g: Graph, undecided: Undecided) -> dict[str, Directives]:
@@ -115,8 +129,16 @@ def inline_windows(chosen: Chosen) -> None:
         current = chosen.graph.stage(s.id)
         assert current is not None
         readers = chosen.graph.consumers[s.id]
-        if (s.reduction is not None or s.id in chosen.graph.outputs or not chosen.free(s) or len(s.axes) < 2 or not readers
-                or not all(chosen.free(c) and c.reduction is None and len(c.axes) == len(s.axes) and chosen.may_fuse(s.id, c.id) for c in readers)):
+        if (
+            s.reduction is not None
+            or s.id in chosen.graph.outputs
+            or not chosen.free(s)
+            or len(s.axes) < 2
+            or not readers
+            or not all(
+                chosen.free(c) and c.reduction is None and len(c.axes) == len(s.axes) and chosen.may_fuse(s.id, c.id) for c in readers
+            )
+        ):
             continue
         if cost(current) * (sum(_evaluations(c, current) for c in readers) - 1) <= _WORTH_A_ROW:
             chosen.graph = inline(chosen.graph, current)
@@ -207,8 +229,15 @@ def epilogue_of(chosen: Chosen, root: Stage) -> Stage | None:
     g = chosen.graph
     for i in root.sources:
         p = g.stage(i)
-        if (p is not None and chosen.free(p) and p.id not in g.outputs and factors(p) is not None and pointwise(root, p)
-                and [c.id for c in g.consumers[i]] == [root.id] and chosen.may_fuse(root.id, i)):
+        if (
+            p is not None
+            and chosen.free(p)
+            and p.id not in g.outputs
+            and factors(p) is not None
+            and pointwise(root, p)
+            and [c.id for c in g.consumers[i]] == [root.id]
+            and chosen.may_fuse(root.id, i)
+        ):
             return p
     return None
 
@@ -265,4 +294,3 @@ def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool])
                 changed = True
     order = [s.id for s in g.stages]
     return sorted(members, key=lambda s: order.index(s.id))
-

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import fluorite as fl
 import numpy as np
 import pytest
-
-import fluorite as fl
 from fluorite.codegen import driver
 from fluorite.codegen.emit import emit
 from fluorite.codegen.real_functions import CALLS
@@ -24,7 +23,11 @@ Array = np.ndarray[Any, Any]
 SIZE = 1 << 16
 UNARY = sorted(n for n in FUNCTIONS if ARGUMENTS[n] == 1)
 OWN64 = ("cosh", "erf", "exp", "exp2", "expm1", "log", "log1p", "sigmoid", "sinh", "tanh")
-BOUND = {"log2": 0.501, "log10": 0.501, "pow": 0.501, "exp": 1.1, "exp2": 1.1, "log": 1.0, "erf": 1.5}
+BOUND = {
+    "log2": 0.501, "log10": 0.501, "pow": 0.501, "log": 0.95, "log1p": 1.5, "exp": 1.1, "exp2": 1.1, "expm1": 1.65, "erf": 1.4, "tanh": 1.4,
+    "sigmoid": 1.95, "sinh": 1.75, "cosh": 1.5, "sin": 1.6, "cos": 1.6, "tan": 1.2, "asin": 1.45, "acos": 1.2, "atan": 1.65, "atan2": 1.85,
+}  # fmt: skip
+"""A little above the largest error seen; all below the 2 that is promised."""
 EXTENDED = np.finfo(np.longdouble).nmant >= 63
 
 
@@ -47,9 +50,9 @@ def _erf(x: Array) -> Array:
 
 
 REFERENCE: dict[str, Callable[..., Array]] = {
-    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "tanh": np.tanh,
-    "sigmoid": _sigmoid, "erf": _erf, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "sinh": np.sinh, "cosh": np.cosh, "pow": np.power, "atan2": np.arctan2,
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
+    "tanh": np.tanh, "sigmoid": _sigmoid, "erf": _erf, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "pow": np.power, "atan2": np.arctan2,
 }  # fmt: skip
 
 
@@ -110,12 +113,14 @@ def ulps(got: Array, true: Array) -> Array:
 def agrees(name: str, got: Array, true: Array, *xs: Array, bound: float | None = None) -> None:
     distance = ulps(got, true)
     worst = int(np.argmax(distance))
-    allowed = bound or BOUND.get(name, 2.0)
-    assert distance[worst] <= allowed, f"{name}{tuple(x[worst] for x in xs)} is {got[worst]!r}, not {true[worst]!r}: {distance[worst]:.3f} ulp"
+    where = f"{name}{tuple(float(x[worst]) for x in xs)}"
+    assert distance[worst] <= (bound or BOUND[name]), f"{where} is {got[worst]!r}, not {true[worst]!r}: {distance[worst]:.3f} ulp"
 
 
-SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 2.5, -2.5, 1e-45, -1e-45, 1e30, -1e30, 1e-30, 3.4e38,
-           16777216.0, 16777215.0, 88.72, 88.73, -87.4, -103.9, -104.1, 128.0, 127.99999, -149.0, -150.0, 89.4, 89.5, -89.5]  # fmt: skip
+SPECIAL = [
+    0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 2.5, -2.5, 1e-45, -1e-45, 1e30, -1e30, 1e-30,
+    3.4e38, 16777216.0, 16777215.0, 88.72, 88.73, -87.4, -103.9, -104.1, 128.0, 127.99999, -149.0, -150.0, 89.4, 89.5, -89.5,
+]  # fmt: skip
 
 
 @cache
@@ -210,7 +215,8 @@ def test_the_code_is_vector_code_without_calls(cpu: str, register: str) -> None:
         body = re.search(rf"^own_{name}_compute_:$(.*?)^\.Lfunc_end", text, re.M | re.S)
         assert body is not None
         called = set(re.findall(r"\bcallq?\s+(\w+)", body[1]))
-        assert called <= ({f"{name}f"} if name in ("sin", "cos", "tan") else set()), f"{name} calls {called}"       # these, for huge angles only
+        for_huge_angles = {f"{name}f"} if name in ("sin", "cos", "tan") else set()
+        assert called <= for_huge_angles, f"{name} calls {called}"
         assert body[1].count(register) > 10, name
 
 
@@ -228,9 +234,10 @@ def test_nested_and_shared_functions_through_the_compiler() -> None:
         return fl.where(x > 0, fl.log(e) * e + e, fl.expm1(x)) + fl.pow(fl.abs(deep), fl.cos(e)) ** 3
 
     graph = fl.trace(nested, None, {"x": fl.f32(999)})
-    compiled_ = driver.compile_graph(graph, None, cache=False)
-    model = driver.assemble(compiled_.manifest("nested"), compiled_.library, {})
+    made = driver.compile_graph(graph, None, cache=False)
+    model = driver.assemble(made.manifest("nested"), made.library, {})
     x = np.random.default_rng(7).uniform(-3, 3, 999).astype(np.float32)
     np.testing.assert_allclose(np.asarray(model(x)), graph.run(x), rtol=3e-6, atol=1e-6)
-    assembly = str(compile_functions({k.name: emit(k) for k in compiled_.variants[0].kernels}, compiled_.target.dict()).mod.inspect_source("asm"))
+    functions = {k.name: emit(k) for k in made.variants[0].kernels}
+    assembly = str(compile_functions(functions, made.target.dict()).mod.inspect_source("asm"))
     assert not re.search(r"\bcallq?\s+(exp|log|tanh|erf|pow|log1p|expm1)f?@", assembly)

@@ -27,23 +27,33 @@ def lowered(model: Callable[..., Any], plan: ExecutionPlan | str | Path | None =
     return g, found, target
 
 
-def same(g: fl.Graph, kernels: Lowered, functions: Any, cases: Sequence[tuple[Any, ...]], host: execution.Host | None = None) -> None:
+def same(
+    g: fl.Graph,
+    kernels: Lowered,
+    functions: Any,
+    cases: Sequence[tuple[Any, ...]],
+    host: execution.Host | None = None,
+    *,
+    method: str | None = None,
+    tolerance: float = 2e-5,
+) -> None:
     """Every case's results equal the oracle's, up to the order of sums."""
     for inputs in cases:
-        compare(execution.run(kernels, functions, *inputs, host=host), g.run(*inputs), [np.shape(x) for x in inputs])
+        got = execution.run(kernels, functions, *inputs, method=method, host=host)
+        compare(got, g.run(*inputs, method=method), [np.shape(x) for x in inputs], tolerance)
 
 
-def compare(got: Any, want: Any, shapes: object) -> None:
+def compare(got: Any, want: Any, shapes: object, tolerance: float = 2e-5) -> None:
     if isinstance(want, dict):
         assert list(got) == list(want)
         for k in want:
-            compare(got[k], want[k], (k, shapes))
+            compare(got[k], want[k], (k, shapes), tolerance)
         return
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape and got.dtype == want.dtype, shapes
     if want.dtype.kind == "f":
         scale = max(1.0, float(np.abs(want).max(initial=0)))
-        np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6 * scale, err_msg=str(shapes))
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance / 10 * scale, err_msg=str(shapes))
     else:
         np.testing.assert_array_equal(got, want, err_msg=str(shapes))
 

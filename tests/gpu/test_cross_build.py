@@ -9,6 +9,7 @@ import pytest
 from fluorite.codegen.driver import as_plan
 from fluorite.codegen.gpu import cross_build
 from fluorite.codegen.gpu.building import facts_of, kernels_of, nvcc
+from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.sections import Target
 
 from .gpu_algorithms import HAND_MADE, blur, scaled, softmax
@@ -40,6 +41,24 @@ def test_the_source_of_each_kernel() -> None:
     assert list(built.sources) == [k.name for v in built.variants for k in v.kernels]
     assert all(text.startswith('extern "C" __global__') and text.endswith("}") for text in built.sources.values())
     assert built.cubins == {} and built.stats == ()
+
+
+def test_contraction_can_be_turned_off() -> None:
+    for allowed in (True, False):
+        plan = as_plan(ExecutionPlan.from_yaml(f"target: {{kind: opencl}}\nnumerics: {{contract: {str(allowed).lower()}}}"))
+        source = cross_build(fl.trace(scaled), plan).source
+        assert ("FP_CONTRACT OFF" in source) is not allowed
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_contraction_can_be_turned_off_on_cuda() -> None:
+    def fused(x: fl.f32[fl.Tensor, "n"], y: fl.f32[fl.Tensor, "n"]) -> fl.Tensor:
+        return x * y + x
+
+    for allowed in (True, False):
+        plan = ExecutionPlan.from_yaml(f"target: {{kind: cuda, arch: sm_90}}\nnumerics: {{contract: {str(allowed).lower()}}}")
+        assert ("fma.rn.f32" in cross_build(fl.trace(fused), plan).ptx["sm_90"]) is allowed
 
 
 def test_the_preset() -> None:

@@ -1,0 +1,49 @@
+"""Every plan that ships is legal for what it is meant for, and is written in the canonical way where it is a preset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import fluorite as fl
+import numpy as np
+import pytest
+
+from benchmarks import algorithms
+from benchmarks.peer_fluorite import PLANS, build
+from benchmarks.workloads import WORKLOADS
+from examples.attention import Block
+from examples.digits import Digits
+from examples.photo import photo
+
+MODELS: dict[str, Any] = {"photo": photo, "digits": Digits(), "attention": Block()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_cpu_preset_fits_every_example(name: str) -> None:
+    report = fl.check(MODELS[name], "fluorite:cpu", quick=True)
+    assert report.ok and not report.problems, report.text()
+
+
+def test_the_cpu_preset_means_what_the_empty_plan_means() -> None:
+    image = np.random.default_rng(5).random((40, 70), np.float32)
+    preset, empty = (fl.compile(photo, plan)(image, np.float32(1)) for plan in ("fluorite:cpu", None))
+    assert all(np.array_equal(preset[k], empty[k]) for k in empty)
+
+
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*.yaml")), ids=lambda p: p.stem)
+def test_the_plans_of_the_benchmarks(path: Path) -> None:
+    report = fl.check(getattr(algorithms, path.stem.removesuffix("_tuned")), path, quick=True)
+    assert report.ok and not report.problems, report.text()
+
+
+@pytest.mark.parametrize("name", ["blur", "layernorm"])
+def test_benchmarks_measure_the_right_results(name: str) -> None:
+    call = build(name, "fluorite empty")
+    assert call is not None
+    workload = WORKLOADS[name]
+    np.testing.assert_allclose(call(), workload.reference(workload.inputs()), rtol=1e-4, atol=1e-5)
+
+
+def test_workloads_without_a_plan_are_skipped() -> None:
+    assert build("softmax", "fluorite hand") is None
