@@ -79,7 +79,6 @@ ALGORITHM: dict[str, str] = {
 PLAN: dict[str, str] = {
     "P017": "The plan has open holes, and --strict refuses to build with their defaults. `fluorite tune` fills them.",
     "P111": "extents: speaks of an extent that the program does not have. Extents are the names in the declarations of the inputs.",
-    "P240": "target: cpu: names a processor that the code generator does not know. It would silently compile for the oldest one.",
     "P120": "The plan leaves nothing open that tuning could decide: every value is a pin. Leave a stage out, write auto, or a hole.",
     "P121": "Tuning measures real calls, and their extents are not known. tune: at: in the plan or --extents gives them.",
     "P122": (
@@ -91,8 +90,6 @@ PLAN: dict[str, str] = {
         "The first alternatives of the holes break a condition under tune: where:. They are what an untuned build takes, so they "
         "must be allowed."
     ),
-    "P205": "A stage cannot be computed inside a loop of another one that needs all of it at once.",
-    "P215": "The loops inside a vectorised loop have extents that are only known when the kernel runs. Reorder, so that it is innermost.",
 }
 BUILD: dict[str, str] = {
     "B001": "The folder's name is the name to import, and this one is no Python name.",

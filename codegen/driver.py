@@ -18,10 +18,10 @@ from fluorite.schedule import ExecutionPlan, fill, holes_of
 from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.notation.places import Marks
-from fluorite.schedule.plan import ScheduleEntry, entries_of
+from fluorite.schedule.plan import entries_of
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.scheduled import apply as apply_plan
-from fluorite.schedule.sections import Buckets, Variant
+from fluorite.schedule.sections import Buckets, ScheduleEntry, Variant
 from fluorite.schedule.selectors import select
 
 from . import artifact

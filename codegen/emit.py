@@ -19,7 +19,7 @@ SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "share
 
 
 def emit(kernel: Kernel, serial: bool = False) -> Any:
-    """The PrimFunc of a kernel: tensors, then one int64 for each symbol. `serial` turns GPU loops into plain ones, to check them on a CPU."""
+    """The PrimFunc of a kernel: tensors, then one int64 for each symbol. `serial` makes GPU loops plain ones, to check them on a CPU."""
     return _Emitter(kernel, serial).function()
 
 

@@ -28,7 +28,7 @@ class _Limits(NamedTuple):
 _LIMITS = {"float32": _Limits(-104.0, 89.0, 90.0, -20.0, 10.0, 3.93), "float64": _Limits(-746.0, 710.0, 711.0, -40.0, 22.0, 5.93)}
 _EXP2_LIMITS = {"float32": (-151.0, 129.0), "float64": (-1077.0, 1025.0)}
 
-_LN2_PARTS = {"float32": (0.693359375, -0.00021219444005469057), "float64": (0.6931471803691238, 1.9082149292705877e-10)}
+LN2_PARTS = {"float32": (0.693359375, -0.00021219444005469057), "float64": (0.6931471803691238, 1.9082149292705877e-10)}
 
 # (exp(r) - 1 - r) / r**2 for |r| <= ln(2) / 2: 2**-28.2, 2**-57.9
 _EXP = {
@@ -70,7 +70,7 @@ _ERFC = {
 
 def _reduced(f: Lanes, x: Value) -> tuple[Value, Value]:
     """n + magic and r of x = n ln 2 + r."""
-    high, low = _LN2_PARTS[f.dtype]
+    high, low = LN2_PARTS[f.dtype]
     fixed = x * LOG2E + f.magic
     n = fixed - f.magic
     return fixed, (x - n * high) - n * low
@@ -128,7 +128,7 @@ def expm1(f: Lanes, x: Value) -> Value:
     limits = _LIMITS[f.dtype]
     bounded = f.at_most(f.at_least(x, limits.minus_one), limits.high)
     fixed, r = _reduced(f, bounded)
-    high, low = _LN2_PARTS[f.dtype]
+    high, low = LN2_PARTS[f.dtype]
     n = fixed - f.magic
     lost = ((bounded - n * high) - r) - n * low
     a, b = f.scales(fixed)

@@ -6,7 +6,7 @@ from the first to the last. log2, log10 and pow of float32 go through float64, s
 """
 from __future__ import annotations
 
-from .exponentials import exponential
+from .exponentials import LN2_PARTS, exponential
 from .lanes import Lanes, Value
 
 # (log(1 + f) - f + f**2 / 2) / f**3: 2**-27.3
@@ -15,7 +15,6 @@ _CUBIC = (0.3333333134651184, -0.250008225440979, 0.20001259446144104, -0.166233
 # (2 atanh(s) - 2 s) / s**3 in s**2: 2**-59.5
 _ATANH = (0.6666666666666735, 0.3999999999940938, 0.28571428743677085, 0.22222198430188736, 0.18183572280839524, 0.15313834326298872,
           0.14798234632728044)
-_LN2_PARTS = {"float32": (0.693359375, -0.00021219444005469057), "float64": (0.6931471803691238, 1.9082149292705877e-10)}
 _ROOT_HALF = {"float32": 0x3F3504F3, "float64": 0x3FE6A09E667F3BCD}
 LOG2E, LOG10E = 1.4426950408889634, 0.4342944819032518
 _NONE, _INFINITE = float("nan"), float("inf")
@@ -30,7 +29,7 @@ def _split(f: Lanes, x: Value) -> tuple[Value, Value]:
 
 def _logarithm(f: Lanes, e: Value, part: Value) -> Value:
     """e ln(2) + log(1 + part)."""
-    high, low = _LN2_PARTS[f.dtype]
+    high, low = LN2_PARTS[f.dtype]
     square = part * part
     if f.dtype == "float32":
         tail = (part * square) * f.polynomial(part, _CUBIC) + e * low - 0.5 * square

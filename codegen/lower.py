@@ -97,7 +97,6 @@ class _Lowering:
     def roots(self) -> Statement:
         done: list[Statement] = []
         self._check_results()
-        self.problems += legality.wrong_target(self.plan.stages, self.plan.directives, self.plan.gpu)
         if self.plan.gpu:
             self.problems += legality.kernel_shape([s for s in self.plan.stages if s.id not in self.plan.placements], self.plan.directives)
         if self.problems:
@@ -294,9 +293,11 @@ class _Lowering:
         known = {x.var for x in p.nest.loops[:k + 1]}
         late = set(self._late(p))
         if loop.kind == VECTOR:
-            inner = next((x for x in p.nest.loops[k + 1:] if not isinstance(x.extent, int)), None)
-            raise PlanError(self.problems if inner is None else [self._directive_of(p, loop, Vectorize).problem("P215", f"vectorize: {inner.name}, inside {loop.name}, has {inner.extent} iterations, known only when the kernel runs",
-                                                                            "all loops inside a vector have constant extents", (f"reorder so that {loop.name} is innermost",), path=p.stage.path, source=p.stage.source)])
+            inner = next(x for x in p.nest.loops[k + 1:] if not isinstance(x.extent, int) or x.kind not in (SERIAL, VECTOR, UNROLLED))
+            what = f"is {inner.kind}" if isinstance(inner.extent, int) else f"has {inner.extent} iterations, known only when the kernel runs"
+            why = "loops inside a vector are serial or unrolled, and of constant extent"
+            raise PlanError([self._directive_of(p, loop, Vectorize).problem("P215", f"vectorize: {inner.name}, inside {loop.name}, {what}", why,
+                                                                            (f"reorder so that {loop.name} is innermost",), path=p.stage.path, source=p.stage.source)])
         for value, limit in self._guards(p):
             form = linear(value)
             if (value, limit) in late:

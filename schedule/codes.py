@@ -71,6 +71,7 @@ CODES: dict[str, str] = {
         "loops that there are at that point are listed, outermost first."
     ),
     "P204": "A stage cannot be computed at that loop of that stage. The legal loops are listed.",
+    "P205": "A stage that is a result, or that another kernel reads, is stored whole, so it is not computed inside a loop of another one.",
     "P206": "A directive makes a loop name that the nest has already. Give the new loops other names with into:.",
     "P207": "The factors of a split do not multiply to the extent of the loop. Write ~ for one of them: it becomes what is left.",
     "P208": "fuse joins loops that are directly inside one another, in that order, and all of one sort: all reductions, or none.",
@@ -85,6 +86,10 @@ CODES: dict[str, str] = {
     "P214": (
         "argmax and argmin keep one running best, of equal values the first: no loop over other positions may lie inside their loops, and "
         "these run in the order of the axes."
+    ),
+    "P215": (
+        "Loops inside a vectorised one are serial or unrolled, and their extents are known when the kernel is built. Reorder, so that the "
+        "vectorised loop is innermost."
     ),
     "P220": "A rewrite makes a stage under a path that exists already. Give it another name with into:.",
     "P221": "order: and sizes: of pack and cache speak of the axes of the tensor or stage; order: names each of them once.",

@@ -6,6 +6,7 @@ Legal everywhere rather than fast everywhere; what a person would write before m
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from fluorite.algo.expr import Axis, Expr, Op, Read
@@ -13,7 +14,7 @@ from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
 
 from .default.analysis import factors, follows, is_bare, pointwise, sites, volume
-from .default.rules import Chosen, Directives, epilogue_of, inline_cheap, row_members, strip_members
+from .default.rules import Chosen, Directives, _between, epilogue_of, inline_cheap, row_members, strip_members
 from .directives import (
     Cache,
     ComputeAt,
@@ -42,6 +43,10 @@ _STENCIL, _STENCIL_ROWS, _HALO, _STENCIL_BYTES = 32, 8, 8, 40 << 10
 
 def default_gpu(g: Graph, undecided: Undecided) -> Mapping[str, Directives]:
     """Directives for the undecided stages, by path."""
+    anchored = _anchored(g, undecided)
+    if anchored:
+        rest = frozenset(i for i in undecided.stages if g.path_of(i) not in anchored)
+        return {**default_gpu(g, replace(undecided, stages=rest, anchors=())), **anchored}
     inlined = inline_cheap(g, undecided)
     after = g
     for s in g.stages:
@@ -55,6 +60,33 @@ def default_gpu(g: Graph, undecided: Undecided) -> Mapping[str, Directives]:
             chosen.placed.add(s.id)
             chosen.directives |= _kernel(chosen, s)
     return chosen.directives
+
+
+def _anchored(g: Graph, undecided: Undecided) -> dict[str, Directives]:
+    """Undecided stages that the plan computes something in: the owner keeps the loop, and what stands between joins its kernel."""
+    out: dict[str, Directives] = {}
+    for i, owner, loop in undecided.anchors:
+        between = _between(g, i, owner)
+        for s in g.stages:
+            if s.id not in undecided.stages or (s.id != owner and s.id not in between):
+                continue
+            if s.id != owner:
+                inner = (
+                    (ComputeInline(),)
+                    if s.reduction is None
+                    else (ComputeAt(stage="/" + g.path_of(owner), axis=loop), StoreIn("shared"), *_by_block(s))
+                )
+                out.setdefault(s.path, inner)
+                continue
+            names = [a.name for a in s.axes]
+            lane = _name(s, "lane")
+            threads = (
+                (Split(names[-1], _THREADS, into=(f"{names[-1]}_outer", lane)), GpuThreads(lane))
+                if len(names) > 1 and names[-1] != loop
+                else ()
+            )
+            out[s.path] = (*threads, GpuBlocks(*names[: max(1, len(names) - 1)][:3]))
+    return out
 
 
 def _kernel(chosen: Chosen, root: Stage) -> Mapping[str, Directives]:

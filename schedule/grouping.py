@@ -34,7 +34,7 @@ class Group:
 def group_stages(
     g: Graph, placements: Mapping[int, Placement], together: Sequence[Sequence[int]], apart: Sequence[tuple[int, int]], plan: ExecutionPlan
 ) -> tuple[Group, ...]:
-    """Kernels in an order in which each finds its inputs. Raises PlanError for a group that encloses a stage outside it, or breaks `never`."""
+    """Kernels in an order in which each finds its inputs. Raises PlanError for one that encloses a stage outside it, or breaks `never`."""
     home = {s.id: s.id for s in g.stages}
 
     def root(i: int) -> int:

@@ -265,7 +265,8 @@ def _guard(loop: Loop, parts: Sequence[Loop], tail: str) -> Guard:
 def shifted(nest: Nest, guard: Guard) -> Nest | None:
     """The nest with the last part of a split moved back so that it ends with the loop: computed again where it overlaps, never beyond.
 
-    None where the loop may be shorter than a part, or where a reduction runs outside it, so that what is computed again would be added again.
+    None where the loop may be shorter than a part, or where a reduction runs outside it, so that what is computed again would be
+    added again.
     """
     if guard.outer is None or guard.inner is None or not isinstance(guard.limit, int) or guard.limit < guard.factor:
         return None

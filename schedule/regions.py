@@ -1,7 +1,7 @@
 """Which part of a producer some iterations of its consumers need: boxes, from the index expressions alone.
 
-An interval is a start (an expression over the loops outside), an exact length (an expression) and a bound of that length that holds for every
-iteration (an extent, constant wherever possible, since it is what gets allocated).
+An interval is a start (an expression over the loops outside), an exact length (an expression) and a bound of that length that holds for
+every iteration (an extent, constant wherever possible, since it is what gets allocated).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from .notation.holes import AUTO
 from .plan import ExecutionPlan
 from .rewrites import inline, rewrite_stage
 from .selectors import bind, bound, select
+from .target_checks import wrong_target
 
 REWRITES = (Cache, Rfactor, StageIn, Pack)
 Default = Callable[[Graph, "Undecided"], Mapping[str, tuple[Directive, ...]]]
@@ -24,7 +25,7 @@ Default = Callable[[Graph, "Undecided"], Mapping[str, tuple[Directive, ...]]]
 
 @dataclass(frozen=True)
 class Undecided:
-    """What the plan leaves to the default scheduler: `stages` (ids) without directives, groups that must share a kernel, pairs that must not.
+    """What the plan leaves to the default scheduler: `stages` (ids) without directives, groups that share a kernel, pairs that must not.
 
     `anchors` are the plan's own placements, (stage, owner, loop of the owner): what lies between the two has to follow.
     """
@@ -40,7 +41,7 @@ class Undecided:
 
 @dataclass(frozen=True, eq=False)
 class Scheduled:
-    """graph: after rewrites and inlining. `directives` by stage id; `decided_by` says "plan" or "default" per stage path, inlined ones too."""
+    """graph: after rewrites and inlining. `directives` by stage id; `decided_by` says "plan" or "default" per path, inlined ones too."""
 
     source: Graph
     graph: Graph
@@ -256,7 +257,7 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
     work = _Work(graph, plan)
     work.rewrite_from_plan()
     work.take_plan()
-    work.problems += loop_problems(work.graph, work.chosen, work.placements(), machine)
+    work.problems += wrong_target(work.graph, work.chosen, machine) or loop_problems(work.graph, work.chosen, work.placements(), machine)
     if not work.problems:
         work.take_default(default, machine)
     together, apart = work.together(), work.apart()
@@ -275,7 +276,7 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
 
 
 def _in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:
-    """The rewrites among the directives, in the order in which they compose: reads are redirected before the body moves to another stage."""
+    """The rewrites among the directives, in the order in which they compose: reads are redirected before the body moves elsewhere."""
     rank = {StageIn: 0, Pack: 1, Cache: 2, Rfactor: 3}
     found = [(n, d) for n, d in enumerate(ds) if isinstance(d, REWRITES)]
     return sorted(found, key=lambda item: rank[type(item[1])])

@@ -16,7 +16,6 @@ from fluorite.schedule.directives import (
     Fuse,
     GpuBlocks,
     GpuThreads,
-    Parallel,
     Reorder,
     Split,
     StoreIn,
@@ -50,49 +49,7 @@ def _problem(place: Place, code: str, s: Stage, asked: str, why: str, *try_: str
     return place.problem(code, asked, why, try_, path=s.path, source=s.source)
 
 
-# ---------------------------------------------------------------- before any loop exists
-def wrong_target(stages: Sequence[Stage], directives: Mapping[int, Directives], gpu: bool) -> list[Problem]:
-    """Directives that belong to another kind of machine."""
-    out: list[Problem] = []
-    for s in stages:
-        for d in directives.get(s.id, ()):
-            if gpu and isinstance(d, Parallel):
-                out.append(
-                    _problem(
-                        d.at(),
-                        "P250",
-                        s,
-                        f"parallel: {d.axis} on a GPU",
-                        "a GPU shares loops out among blocks and threads",
-                        f"gpu_blocks: [{d.axis}]",
-                    )
-                )
-            elif not gpu and isinstance(d, GpuBlocks | GpuThreads | Fetch):
-                out.append(
-                    _problem(
-                        d.at(),
-                        "P250",
-                        s,
-                        f"{d.label()} on a CPU",
-                        "a CPU has no blocks of threads",
-                        "parallel, vectorize",
-                        "target: {kind: cuda, arch: sm_90}",
-                    )
-                )
-            elif not gpu and isinstance(d, StoreIn) and d.memory == "shared":
-                out.append(
-                    _problem(
-                        d.at("memory"),
-                        "P250",
-                        s,
-                        "store_in: shared on a CPU",
-                        "a CPU has no memory shared by a block of threads",
-                        "store_in: stack",
-                    )
-                )
-    return out
-
-
+# ---------------------------------------------------------------- one kernel
 def kernel_shape(roots: Sequence[Stage], directives: Mapping[int, Directives]) -> list[Problem]:
     """Blocks of one launch cannot wait for one another, so one stage owns a kernel, and its loops are dealt to blocks."""
     if len(roots) > 1:
@@ -341,4 +298,4 @@ def _shown(lanes: Mapping[str, Extent]) -> str:
     return " x ".join(str(lanes[lane]) for lane in "zyx" if lane in lanes) + " threads" if lanes else "no threads"
 
 
-__all__ = ["THREAD", "any_nest", "kernel_shape", "moved_nest", "not_in_kernel", "root_nest", "shared_bytes", "symbolic", "wrong_target"]
+__all__ = ["THREAD", "any_nest", "kernel_shape", "moved_nest", "not_in_kernel", "root_nest", "shared_bytes", "symbolic"]

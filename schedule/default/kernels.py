@@ -219,34 +219,60 @@ def window(g: Graph, root: Stage, machine: Machine) -> Mapping[str, Directives]:
     rows_ = known(root.extents[-2], TYPICAL)
     tall = 4 if rows_ >= 8 else 1
     block = max(1, min(16, rows_ // (tall * 4 * machine.cores)))
-    strip = (
-        Split(y, factors=(None, block, tall), into=("strip", "block", "line")),
-        Split(x, lanes, into=("xv", "lane")),
-        Reorder(*outer, "strip", "block", "xv", "line", "lane"),
-    )
-    parallel: Directives = ()
+    own: list[Directive] = [*_blocks(y, block, tall), Split(x, lanes, into=("xv", "lane")), Reorder(*outer, "strip", "block", "xv", *_line(tall), "lane")]
     if pays_parallel(root):
-        parallel = (Fuse(*outer, "strip", into="task"), Parallel("task")) if outer else (Parallel("strip"),)
-    return {root.path: (*strip, *parallel, *((Unroll("line"),) if tall > 1 else ()), Vectorize("lane"))}
+        own += [Fuse(*outer, "strip", into="task"), Parallel("task")] if outer else [Parallel("strip")]
+    return {root.path: (*own, *map(Unroll, _line(tall)), Vectorize("lane"))}
+
+
+def _line(tall: int) -> list[str]:
+    return ["line"] if tall > 1 else []
+
+
+def _blocks(y: str, block: int, tall: int) -> Directives:
+    """Rows in strips of `block` groups of `tall`: two splits, so that only the last group has to test for the end."""
+    if tall == 1:
+        return (Split(y, block, into=("strip", "block")),)
+    return (Split(y, tall, into=("group", "line")), Split("group", block, into=("strip", "block")))
 
 
 # ---------------------------------------------------------------- strips: stencils whose producers are worth keeping
 def strips(g: Graph, root: Stage, members: list[Stage], machine: Machine) -> Mapping[str, Directives]:
-    """Strips of rows in parallel; producers computed a strip at a time, full width, in vectors."""
-    y, x = root.axes[0].name, root.axes[-1].name
-    width = guess(volume(root.extents[1:]))
-    bytes_a_row = 4 * width * max(1, len(members))
-    height = next((h for h in (64, 32, 16, 8) if bytes_a_row * (h + 4) <= machine.l2 // 2), 8)
-    rows_ = known(root.extents[0], TYPICAL)
-    while height > 4 and rows_ < height * machine.cores * 2:
-        height //= 2
-    out: dict[str, Directives] = {
-        root.path: (Split(y, height), *((Parallel(f"{y}_outer"),) if pays_parallel(root, *members) else ()), *vector(root, x, machine))
-    }
-    at = ComputeAt(stage="/" + root.path, axis=f"{y}_outer")
+    """Strips of rows in parallel, cut across where a strip of the producers would not stay in half of the second-level cache."""
+    y, *middle, x = [a.name for a in root.axes]
+    lanes = machine.lanes(root.dtype)
+    rows_, width = known(root.extents[0], TYPICAL), guess(volume(root.extents[1:]))
+    tall = 4 if rows_ >= 8 and shares_rows(root) else 1
+    height = next((h for h in (32, 16, 8) if rows_ >= h * machine.cores * 2), 4)
+    room = machine.l2 // 2 // (4 * max(1, len(members)) * (height + 4))
+    columns = room // lanes * lanes if not middle and lanes * 8 <= room < width else 0
+    if known(root.extents[-1], TYPICAL) < lanes:
+        xs: list[str] = [x]
+        own: list[Directive] = [*_blocks(y, height // tall, tall)]
+    elif columns:
+        xs = ["xv"]
+        own = [*_blocks(y, height // tall, tall), Split(x, columns, into=("tile", "xt")), Split("xt", lanes, into=("xv", "lane"))]
+    else:
+        xs = ["xv"]
+        own = [*_blocks(y, height // tall, tall), Split(x, lanes, into=("xv", "lane"))]
+    inner = [*xs, *_line(tall), *(["lane"] if xs != [x] else [])]
+    own += [Reorder("strip", *(["tile"] if columns else []), "block", *middle, *inner)]
+    own += [Parallel("strip")] if pays_parallel(root, *members) else []
+    own += [*map(Unroll, _line(tall)), *([Vectorize("lane")] if xs != [x] else [])]
+    at = ComputeAt(stage="/" + root.path, axis="tile" if columns else "strip")
+    out: dict[str, Directives] = {root.path: tuple(own)}
     for s in members:
         out[s.path] = (at, *(_windowed(s, machine) if s.reduction is not None else vector(s, s.axes[-1].name, machine)))
     return out
+
+
+def shares_rows(s: Stage) -> bool:
+    """Whether neighbouring rows of s read the same rows of something."""
+    rows_: dict[object, set[object]] = {}
+    for r in s.reads:
+        if len(r.index) >= 2:
+            rows_.setdefault((r.source, r.index[1:]), set()).add(r.index[0])
+    return any(len(v) > 1 for v in rows_.values())
 
 
 def _windowed(s: Stage, machine: Machine) -> Directives:

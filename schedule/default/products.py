@@ -1,7 +1,7 @@
 """Products (matmul and its relatives): a register tile of vectors that accumulates over the reduction, operands packed where that pays.
 
-The tile is `tall` rows of `vectors` vectors. Each step of the reduction loads the vectors once and multiplies them by one broadcast element a
-row, so registers bound tall * vectors, and loads a flop fall as both grow (Goto and van de Geijn, "Anatomy of high-performance matrix
+The tile is `tall` rows of `vectors` vectors. Each step of the reduction loads the vectors once and multiplies them by one broadcast element
+a row, so registers bound tall * vectors, and loads a flop fall as both grow (Goto and van de Geijn, "Anatomy of high-performance matrix
 multiplication", 2008).
 """
 
@@ -136,7 +136,7 @@ def matmul(g: Graph, product: Stage, root: Stage, machine: Machine) -> Mapping[s
 
 
 def margin_staged(g: Graph, s: Stage) -> tuple[Graph, StageIn] | None:
-    """A convolution that reads its input through a zero boundary: the input with its margin becomes a stage, and what is left is a product."""
+    """A convolution that reads its input through a zero boundary: the input with its margin becomes a stage, the rest is a product."""
     if s.reduction is None or s.reduction.kind != "sum" or not isinstance(s.value, Op) or s.value.op != "mul":
         return None
     read = [a.args[1] for a in s.value.args if isinstance(a, Op) and a.op == "where" and isinstance(a.args[1], Read)]

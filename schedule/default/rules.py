@@ -19,6 +19,7 @@ from .analysis import cost, factors, fits, follows, is_product, known, plain, po
 Directives = tuple[Directive, ...]
 _CHEAP = 1
 _STRIP_WINDOW = 64
+_BODY = 150                    # operations of one expression
 _WORTH_A_ROW = 12  # vector instructions that are cheaper than a trip through the cache
 
 
@@ -89,7 +90,7 @@ def stage_margins(chosen: Chosen) -> dict[str, Directive]:
 
 
 def anchor(g: Graph, undecided: Undecided) -> dict[str, Directives]:
-    """Directives for undecided stages that the plan computes something in: the owner keeps the loop, and what stands between is computed there too."""
+    """Undecided stages that the plan computes something in: the owner keeps the loop, and what stands between is computed there too."""
     out: dict[str, Directives] = {}
     for i, owner, loop in undecided.anchors:
         between = _between(g, i, owner)
@@ -125,7 +126,7 @@ def _between(g: Graph, start: int, end: int) -> set[int]:
 
 def inline_windows(chosen: Chosen) -> None:
     """Cheap producers of stencils go into their readers: what neighbouring rows share stays in registers when rows are unrolled."""
-    for s in chosen.graph.stages:
+    for s in reversed(chosen.graph.stages):
         current = chosen.graph.stage(s.id)
         assert current is not None
         readers = chosen.graph.consumers[s.id]
@@ -140,7 +141,9 @@ def inline_windows(chosen: Chosen) -> None:
             )
         ):
             continue
-        if cost(current) * (sum(_evaluations(c, current) for c in readers) - 1) <= _WORTH_A_ROW:
+        again = cost(current) * (sum(_evaluations(c, current) for c in readers) - 1)
+        grown = max(cost(c) + cost(current) * len(sites(c, s.id)) for c in readers)
+        if again <= _WORTH_A_ROW and grown <= _BODY:
             chosen.graph = inline(chosen.graph, current)
             chosen.inlined.add(s.id)
             chosen.directives[s.path] = (ComputeInline(),)
@@ -160,12 +163,7 @@ def windowed(chosen: Chosen, root: Stage) -> bool:
     """Whether rows of root share reads, so that unrolling them pays."""
     if root.reduction is not None or len(root.axes) < 2:
         return False
-    free = strip_members(chosen, root)
-    rows: dict[object, set[object]] = {}
-    for r in root.reads:
-        if len(r.index) >= 2:
-            rows.setdefault((r.source, r.index[1:]), set()).add(r.index[0])
-    return not free and any(len(v) > 1 for v in rows.values())
+    return not strip_members(chosen, root) and kernels.shares_rows(root)
 
 
 def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:

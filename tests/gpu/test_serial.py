@@ -6,7 +6,7 @@ import pytest
 from fluorite.schedule import ExecutionPlan
 
 from .comparing import lowered, serially
-from .gpu_algorithms import DEFAULTS, HAND_MADE, REDUCTIONS, numbers, scaled
+from .gpu_algorithms import DEFAULTS, HAND_MADE, REDUCTIONS, numbers, photo, scaled, softmax
 
 
 @pytest.mark.parametrize("name", HAND_MADE)
@@ -66,3 +66,26 @@ ORDERS = [
 def test_blocks_and_threads_wherever_they_stand(schedule: str) -> None:
     plan = ExecutionPlan.from_yaml(f"schedule: {{scaled/add: {schedule}, exp: [compute_inline], multiply: [compute_inline]}}")
     serially(scaled, plan, [(numbers(n, m), numbers(m)) for n, m in [(9, 77), (1, 1), (8, 16), (17, 7)]])
+
+
+PARTIAL = {
+    "the owner and what stands between": (
+        softmax,
+        "max: [{compute_at: {stage: softmax/softmax, axis: rows}}, {store_in: shared}, "
+        "{split: {axis: columns, factor: 256}}, {gpu_threads: [columns_inner]}]",
+        HAND_MADE["softmax"][2],
+    ),
+    "what stands between": (
+        photo,
+        "rows: [{compute_at: {stage: unsharp, axis: x_outer}}, {store_in: shared}, fetch], unsharp: [{tile: {y: 8, x: 32}}, "
+        "{gpu_blocks: [y_outer, x_outer]}, {gpu_threads: [y_inner, x_inner]}]",
+        HAND_MADE["photo"][2],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_the_default_schedule_completes_a_plan(name: str) -> None:
+    model, text, cases = PARTIAL[name]
+    kernels = serially(model, ExecutionPlan.from_yaml(f"schedule: {{{text}}}"), cases)
+    assert len(kernels.kernels) == (1 if model is softmax else 2)

@@ -1,0 +1,35 @@
+"""Directives that belong to another kind of machine than the plan's target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fluorite.algo.errors import Problem
+from fluorite.algo.graph import Graph, Stage
+
+from .directives import Directive, Fetch, GpuBlocks, GpuThreads, Parallel, StoreIn
+from .machine import Machine
+
+
+def wrong_target(g: Graph, chosen: Mapping[str, tuple[Directive, ...]], machine: Machine) -> list[Problem]:
+    """P250, once for each directive."""
+    return [p for s in g.stages for d in chosen.get(s.path, ()) if (p := _problem(s, d, machine.is_gpu)) is not None]
+
+
+def _problem(s: Stage, d: Directive, gpu: bool) -> Problem | None:
+    place, try_ = d.at(), ("parallel, vectorize", "target: {kind: cuda, arch: sm_90}")
+    match d:
+        case Parallel(axis=axis) if gpu:
+            asked, why = f"parallel: {axis} on a GPU", "a GPU shares loops out among blocks and threads"
+            try_ = (f"gpu_blocks: [{axis}]",)
+        case GpuBlocks() | GpuThreads() | Fetch() if not gpu:
+            asked, why = f"{d.label()} on a CPU", "a CPU has no blocks of threads"
+        case StoreIn(memory="shared") if not gpu:
+            place, asked, why = d.at("memory"), "store_in: shared on a CPU", "a CPU has no memory shared by a block of threads"
+            try_ = ("store_in: stack",)
+        case _:
+            return None
+    return place.problem("P250", asked, why, try_, path=s.path, source=s.source)
+
+
+__all__ = ["wrong_target"]
