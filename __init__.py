@@ -84,8 +84,31 @@ if TYPE_CHECKING:
     from typing import Annotated as u64
 
     from fluorite.algo import (
-        AlgorithmError, ArtifactError, BuildError, DType, Expr, FluoriteError, Graph, InternalError, Module, Parameter, PlanError, Problem,
-        Program, RunError, Spec, Stage, Tensor, function, init, method, nn, ops, param, scope, stage,
+        AlgorithmError,
+        ArtifactError,
+        BuildError,
+        DType,
+        Expr,
+        FluoriteError,
+        Graph,
+        InternalError,
+        Module,
+        Parameter,
+        PlanError,
+        Problem,
+        Program,
+        RunError,
+        Spec,
+        Stage,
+        Tensor,
+        function,
+        init,
+        method,
+        nn,
+        ops,
+        param,
+        scope,
+        stage,
     )  # fmt: skip
     from fluorite.algo.extent import symbol as extent
     from fluorite.algo.ops import *

@@ -1,4 +1,5 @@
 """Element types and the one promotion rule: the array API's table; Python scalars are weak and take the other operand's type."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +24,7 @@ def canonical(dtype: Any) -> str:
 
     Raises AlgorithmError for types that the language does not have.
     """
-    if any(dtype is t for t in (bool, int, float)):      # a NumPy dtype equals the Python type that it comes from
+    if any(dtype is t for t in (bool, int, float)):  # a NumPy dtype equals the Python type that it comes from
         return DEFAULT[dtype.__name__]
     name = getattr(dtype, "dtype_name", None) or (dtype if isinstance(dtype, str) else None)
     if name is None:

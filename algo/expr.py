@@ -3,6 +3,7 @@
 Nodes are interned: structurally equal expressions are the same object, so identity is equality, common subexpressions are shared and
 rewrites memoise by node. ``==`` builds a comparison, as in NumPy; use ``is`` to compare nodes.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -46,6 +47,7 @@ class Expr(metaclass=_Interned):
     __array_priority__: ClassVar[int] = 1000
     __array_ufunc__: ClassVar[None] = None
     if TYPE_CHECKING:
+
         @property
         def dtype(self) -> str: ...
         @property
@@ -150,15 +152,24 @@ class Expr(metaclass=_Interned):
         return unary("not", self)
 
     def __bool__(self) -> bool:
-        raise refuse("A102", "the truth value of an expression", "its value is known only when the kernel runs",
-                     "fl.where(condition, a, b)", "& | ~ instead of and, or, not")
+        raise refuse(
+            "A102",
+            "the truth value of an expression",
+            "its value is known only when the kernel runs",
+            "fl.where(condition, a, b)",
+            "& | ~ instead of and, or, not",
+        )
 
     def __index__(self) -> int:
         raise refuse("A103", "an expression where Python needs an integer", "its value is known only when the kernel runs")
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise refuse("A103", "an expression where NumPy needs an array or an index", "its value is known only when the kernel runs",
-                     "fl.asarray(table) before the stage, to index a NumPy array by an axis")
+        raise refuse(
+            "A103",
+            "an expression where NumPy needs an array or an index",
+            "its value is known only when the kernel runs",
+            "fl.asarray(table) before the stage, to index a NumPy array by an axis",
+        )
 
     def __iter__(self) -> Iterator[Any]:
         raise refuse("A102", "iteration over an expression", "it is one scalar")
@@ -246,10 +257,48 @@ def refuse(code: str, asked: str, why: str, *try_: str) -> AlgorithmError:
 ARITHMETIC = ("add", "sub", "mul", "floordiv", "mod", "min", "max")
 COMPARISON = ("lt", "le", "eq", "ne")
 LOGICAL = ("and", "or", "xor")
-REAL = ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "log1p", "expm1", "exp2", "log2", "log10",
-        "sinh", "cosh", "asin", "acos", "atan", "atan2", "pow")
-SYMBOL = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
-          "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>", "pow": "**"}
+REAL = (
+    "exp",
+    "log",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "log1p",
+    "expm1",
+    "exp2",
+    "log2",
+    "log10",
+    "sinh",
+    "cosh",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "pow",
+)
+SYMBOL = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "lt": "<",
+    "le": "<=",
+    "eq": "==",
+    "ne": "!=",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shl": "<<",
+    "shr": ">>",
+    "pow": "**",
+}
 
 
 def as_expr(value: Any) -> Expr:
@@ -260,7 +309,7 @@ def as_expr(value: Any) -> Expr:
         case bool():
             return Const(value, "bool", True)
         case int():
-            return Const(value, "int32" if -2**31 <= value < 2**31 else "int64", True)
+            return Const(value, "int32" if -(2**31) <= value < 2**31 else "int64", True)
         case float():
             return Const(value, "float32", True)
         case Dim():
@@ -270,7 +319,12 @@ def as_expr(value: Any) -> Expr:
         return scalar
     if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
         return Const(value.item(), canonical(value.dtype), False)
-    raise refuse("A103", f"{type(value).__name__} in an expression", "an element is a number, a read such as x[i, j], or an axis", "index it: x[i, j]")
+    raise refuse(
+        "A103",
+        f"{type(value).__name__} in an expression",
+        "an element is a number, a read such as x[i, j], or an axis",
+        "index it: x[i, j]",
+    )
 
 
 def cast(value: Any, dtype: Any) -> Expr:
@@ -297,7 +351,12 @@ def common(what: str, *args: Expr) -> tuple[str, bool]:
     for other in args[1:]:
         joined = promote(dtype, weak, other.dtype, other.weak)
         if joined is None:
-            raise refuse("A104", f"{what} of {dtype} and {other.dtype}", "these two have no common type", f"fl.cast(x, '{'float32' if 'float' in dtype + other.dtype else 'int64'}') one of them")
+            raise refuse(
+                "A104",
+                f"{what} of {dtype} and {other.dtype}",
+                "these two have no common type",
+                f"fl.cast(x, '{'float32' if 'float' in dtype + other.dtype else 'int64'}') one of them",
+            )
         dtype, weak = joined
     return dtype, weak
 
@@ -338,8 +397,14 @@ def fold(op: str, a: Expr, b: Expr) -> Expr | None:
     if isinstance(a, Const) and isinstance(b, Const):
         x, y = int(a.value), int(b.value)
         table: dict[str, Callable[[], int]] = {
-            "add": lambda: x + y, "sub": lambda: x - y, "mul": lambda: x * y, "floordiv": lambda: x // y if y else 0,
-            "mod": lambda: x % y if y else 0, "min": lambda: min(x, y), "max": lambda: max(x, y)}
+            "add": lambda: x + y,
+            "sub": lambda: x - y,
+            "mul": lambda: x * y,
+            "floordiv": lambda: x // y if y else 0,
+            "mod": lambda: x % y if y else 0,
+            "min": lambda: min(x, y),
+            "max": lambda: max(x, y),
+        }
         return as_expr(table[op]()) if op in table else None
     if isinstance(b, Const):
         if b.value == 0 and op in ("add", "sub"):
@@ -354,7 +419,13 @@ def fold(op: str, a: Expr, b: Expr) -> Expr | None:
 def unary(op: str, value: Any) -> Expr:
     e = as_expr(value)
     if op == "neg":
-        return Const(-e.value, e.dtype, e.weak) if isinstance(e, Const) and kind(e.dtype) != "bool" else binary("sub", Const(0, "int32", True), e) if kind(e.dtype) != "float" else Op("neg", (e,), e.dtype, e.weak)
+        return (
+            Const(-e.value, e.dtype, e.weak)
+            if isinstance(e, Const) and kind(e.dtype) != "bool"
+            else binary("sub", Const(0, "int32", True), e)
+            if kind(e.dtype) != "float"
+            else Op("neg", (e,), e.dtype, e.weak)
+        )
     if op == "not":
         if kind(e.dtype) == "float":
             raise refuse("A104", f"~ of {e.dtype}", "only booleans and integers have bits")
@@ -473,7 +544,23 @@ def show(e: Expr, name: Callable[[int], str] = lambda i: f"%{i}") -> str:
     return _show(e, name, 0)
 
 
-_LEVEL = {"or": 1, "xor": 2, "and": 3, "lt": 4, "le": 4, "eq": 4, "ne": 4, "shl": 5, "shr": 5, "add": 6, "sub": 6, "mul": 7, "div": 7, "floordiv": 7, "mod": 7}
+_LEVEL = {
+    "or": 1,
+    "xor": 2,
+    "and": 3,
+    "lt": 4,
+    "le": 4,
+    "eq": 4,
+    "ne": 4,
+    "shl": 5,
+    "shr": 5,
+    "add": 6,
+    "sub": 6,
+    "mul": 7,
+    "div": 7,
+    "floordiv": 7,
+    "mod": 7,
+}
 
 
 def _show(e: Expr, name: Callable[[int], str], level: int) -> str:
@@ -501,5 +588,31 @@ def _show(e: Expr, name: Callable[[int], str], level: int) -> str:
     raise TypeError(type(e))
 
 
-__all__ = ["FLOATS", "INTEGERS", "Axis", "Const", "Expr", "Op", "Read", "Reduce", "Size", "as_expr", "axes_of", "axis", "binary", "cast",
-           "children", "common", "reads", "refuse", "rewrite", "show", "strong", "substitute", "unary", "walk", "where", "with_children"]
+__all__ = [
+    "FLOATS",
+    "INTEGERS",
+    "Axis",
+    "Const",
+    "Expr",
+    "Op",
+    "Read",
+    "Reduce",
+    "Size",
+    "as_expr",
+    "axes_of",
+    "axis",
+    "binary",
+    "cast",
+    "children",
+    "common",
+    "reads",
+    "refuse",
+    "rewrite",
+    "show",
+    "strong",
+    "substitute",
+    "unary",
+    "walk",
+    "where",
+    "with_children",
+]

@@ -3,6 +3,7 @@
 An extent is a plain ``int`` or a :class:`Dim`; every operation returns an ``int`` when the result is constant. Symbols are at least 1
 unless a plan says otherwise, so that ``h - 1 >= 0`` is provable.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -198,7 +199,7 @@ def nonnegative(e: Extent, least: Mapping[str, int] | None = None) -> bool:
     """Whether e >= 0 is proved when every symbol is at least `least[name]` (1 by default). False means unknown."""
     if isinstance(e, int):
         return e >= 0
-    return _provable(e, least) or (relaxed := _without_quotients(e)) is not None and _provable(relaxed, least) or _by_cases(e, least)
+    return _provable(e, least) or ((relaxed := _without_quotients(e)) is not None and _provable(relaxed, least)) or _by_cases(e, least)
 
 
 def _by_cases(e: Dim, least: Mapping[str, int] | None) -> bool:

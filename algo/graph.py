@@ -1,4 +1,5 @@
 """The Graph: leaves and stages by id, methods with their inputs and results. A value; every level below is derived from it."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,11 +20,11 @@ class Leaf:
 
     id: int
     path: str
-    kind: str                                   # input | parameter | constant
+    kind: str  # input | parameter | constant
     shape: tuple[Extent, ...]
     dtype: str
     axis_names: tuple[str | None, ...]
-    value: Any = field(default=None, compare=False, repr=False)   # constant: ndarray; parameter: its initialiser
+    value: Any = field(default=None, compare=False, repr=False)  # constant: ndarray; parameter: its initialiser
     source: str = ""
 
     @property
@@ -52,10 +53,10 @@ class Stage:
     dtype: str
     value: Expr
     reduction: Reduction | None = None
-    op: str = ""                                # the innermost operator or function that made it
-    role: str = "forward"                       # forward | gradient | update
-    origin: str = "user"                        # user | derived
-    source: str = ""                            # file:line of the user's call
+    op: str = ""  # the innermost operator or function that made it
+    role: str = "forward"  # forward | gradient | update
+    origin: str = "user"  # user | derived
+    source: str = ""  # file:line of the user's call
 
     @property
     def name(self) -> str:
@@ -173,7 +174,7 @@ class Graph:
     leaves: tuple[Leaf, ...]
     stages: tuple[Stage, ...]
     methods: tuple[Method, ...]
-    updates: Mapping[str, int] = field(default_factory=dict)      # state path -> the stage that is its new value
+    updates: Mapping[str, int] = field(default_factory=dict)  # state path -> the stage that is its new value
 
     @cached_property
     def by_id(self) -> Mapping[int, Leaf | Stage]:
@@ -223,7 +224,9 @@ class Graph:
         name = self.path_of
         lines = [f"graph {self.name}"]
         for leaf in self.leaves:
-            lines.append(f"  {leaf.kind} {leaf.path}: {leaf.dtype}[{', '.join(f'{n}={e}' if n and n != str(e) else str(e) for n, e in zip(leaf.axis_names, leaf.shape, strict=True))}]")
+            lines.append(
+                f"  {leaf.kind} {leaf.path}: {leaf.dtype}[{', '.join(f'{n}={e}' if n and n != str(e) else str(e) for n, e in zip(leaf.axis_names, leaf.shape, strict=True))}]"
+            )
         for m in self.methods:
             lines.append(f"  method {m.name}({', '.join(self[i].name for i in m.inputs)})")
             lines += [f"    {s.text(name)}" for s in self.stages_of(m.name)]

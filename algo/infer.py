@@ -4,6 +4,7 @@ Axes start at 0. A bare read ``x[i]`` makes the axis as long as that dimension; 
 end. A read through a boundary view keeps its source's extent and never shrinks. Reads under ``where`` do not bound. What nothing bounds must be
 given.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -67,8 +68,11 @@ def infer(axes: tuple[Axis, ...], value: Expr, given: Mapping[str, Extent]) -> d
     extents: dict[Axis, Extent] = {a: given[a.name] for a in axes if a.name in given}
     extents |= {a: n for r in inner for a, n in zip(r.axes, r.extents, strict=True) if n is not None}
     fixed = set(extents)
-    found = [_Bound(linear(simplify(i, {})), n, access, d, guarded)
-             for access, guarded in _accesses(value) for d, (i, n) in enumerate(zip(access.index, access.tensor.shape, strict=True))]
+    found = [
+        _Bound(linear(simplify(i, {})), n, access, d, guarded)
+        for access, guarded in _accesses(value)
+        for d, (i, n) in enumerate(zip(access.index, access.tensor.shape, strict=True))
+    ]
     found = [b for b in found if b.index.terms and b.index.is_affine]
     firm = [b for b in found if not b.guarded and not b.access.tensor.is_bounded]
 
@@ -76,8 +80,13 @@ def infer(axes: tuple[Axis, ...], value: Expr, given: Mapping[str, Extent]) -> d
     for b in firm:
         if (a := b.bare) is not None and a not in fixed:
             if a in bare and bare[a].size != b.size:
-                raise refuse("A201", f"axis {a.name!r} is {bare[a].says()} and {b.says()}", "bare reads of one axis must agree",
-                             f"extents={{{a.name!r}: ...}}", "an offset read or a boundary view where one is meant to be shorter")
+                raise refuse(
+                    "A201",
+                    f"axis {a.name!r} is {bare[a].says()} and {b.says()}",
+                    "bare reads of one axis must agree",
+                    f"extents={{{a.name!r}: ...}}",
+                    "an offset read or a boundary view where one is meant to be shorter",
+                )
             bare.setdefault(a, b)
     extents |= {a: b.size for a, b in bare.items()}
     for b in found:
@@ -89,7 +98,12 @@ def infer(axes: tuple[Axis, ...], value: Expr, given: Mapping[str, Extent]) -> d
             extents.setdefault(a, b.size)
     for a in everything:
         if a not in extents:
-            raise refuse("A202", f"axis {a.name!r} has no extent", "no read bounds it", f"read a tensor with it, or give extents={{{a.name!r}: ...}}" if a in set(axes) else f"over={{{a.name!r}: ...}}")
+            raise refuse(
+                "A202",
+                f"axis {a.name!r} has no extent",
+                "no read bounds it",
+                f"read a tensor with it, or give extents={{{a.name!r}: ...}}" if a in set(axes) else f"over={{{a.name!r}: ...}}",
+            )
     for b in firm:
         _check(b, extents)
     return extents
@@ -125,8 +139,13 @@ def _smaller(a: Extent, b: Extent, axis: Axis, at: _Bound) -> Extent:
         return a
     if at_most(b, a):
         return b
-    raise refuse("A203", f"the extent of axis {axis.name!r}: {a} or {b} ({at.says()})", "which of the two is smaller depends on their values",
-                 f"extents={{{axis.name!r}: ...}}", "the same symbol in both declarations")
+    raise refuse(
+        "A203",
+        f"the extent of axis {axis.name!r}: {a} or {b} ({at.says()})",
+        "which of the two is smaller depends on their values",
+        f"extents={{{axis.name!r}: ...}}",
+        "the same symbol in both declarations",
+    )
 
 
 def _check(b: _Bound, extents: Mapping[Axis, Extent]) -> None:
@@ -139,12 +158,27 @@ def _check(b: _Bound, extents: Mapping[Axis, Extent]) -> None:
             low = low + c * (extents[a] - 1)
     empty = any(extents[a] == 0 for a, _ in b.index.terms if isinstance(a, Axis))
     if isinstance(low, int) and low < 0 and not empty:
-        raise refuse("A204", f"{b.access.tensor.label} read at {low} in dimension {b.dimension}", "axes start at 0, so this read is below the first element",
-                     f"fl.edge({b.access.tensor.label}) (or reflect, wrap, constant)", "fl.where(...) around the read")
+        raise refuse(
+            "A204",
+            f"{b.access.tensor.label} read at {low} in dimension {b.dimension}",
+            "axes start at 0, so this read is below the first element",
+            f"fl.edge({b.access.tensor.label}) (or reflect, wrap, constant)",
+            "fl.where(...) around the read",
+        )
     over = high - b.size
     if nonnegative(over) and not empty:
         last = high if not isinstance(high, Dim) else f"({high})"
-        raise refuse("A205", f"{b.access.tensor.label} read at {last} in dimension {b.dimension}", f"its extent is {b.size}",
-                     "a smaller extents=", f"fl.edge({b.access.tensor.label}) (or reflect, wrap, constant)")
+        raise refuse(
+            "A205",
+            f"{b.access.tensor.label} read at {last} in dimension {b.dimension}",
+            f"its extent is {b.size}",
+            "a smaller extents=",
+            f"fl.edge({b.access.tensor.label}) (or reflect, wrap, constant)",
+        )
     if isinstance(low, Dim) and nonnegative(low * -1 - 1) and not empty:
-        raise refuse("A204", f"{b.access.tensor.label} read at {low} in dimension {b.dimension}", "that is below the first element", f"fl.edge({b.access.tensor.label})")
+        raise refuse(
+            "A204",
+            f"{b.access.tensor.label} read at {low} in dimension {b.dimension}",
+            "that is below the first element",
+            f"fl.edge({b.access.tensor.label})",
+        )

@@ -3,6 +3,7 @@
 An index is brought to sum(coefficient * atom) + constant, where coefficients and the constant are extents (so symbols may multiply) and
 atoms are axes or opaque integer nodes. Everything that needs to know where a read may land (extents, bounds, views, shards, tiles) asks here.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -48,7 +49,11 @@ class Linear:
             negative = isinstance(c, int) and c < 0
             size = -c if negative else c
             part = atom if size == 1 else binary("mul", atom, as_expr(size))
-            total = (binary("sub", as_expr(0), part) if negative else part) if total is None else binary("sub" if negative else "add", total, part)
+            total = (
+                (binary("sub", as_expr(0), part) if negative else part)
+                if total is None
+                else binary("sub" if negative else "add", total, part)
+            )
         if total is None:
             return as_expr(self.constant)
         if isinstance(self.constant, int) and self.constant < 0:

@@ -1,4 +1,5 @@
 """Programs: classes whose methods share parameters; and tracing of models (functions or Programs) to a Graph."""
+
 from __future__ import annotations
 
 import functools
@@ -37,11 +38,18 @@ class Parameter(Tensor):
     def _bound(self) -> Tensor:
         found = current().bound.get(id(self))
         if found is None:
-            raise refuse("A120", "a parameter that no attribute holds", "a parameter's name is the path of its attribute", "self.w = fl.param(...) in __init__")
+            raise refuse(
+                "A120",
+                "a parameter that no attribute holds",
+                "a parameter's name is the path of its attribute",
+                "self.w = fl.param(...) in __init__",
+            )
         return found
 
 
-def param(*, init: Any = None, dtype: Any = "float32", trainable: bool = True, shape: tuple[int, ...] | None = None, **axes: int) -> Parameter:
+def param(
+    *, init: Any = None, dtype: Any = "float32", trainable: bool = True, shape: tuple[int, ...] | None = None, **axes: int
+) -> Parameter:
     """A parameter with named axes, ``fl.param(in_=64, out=32)``; a trailing underscore is dropped.
 
     `init` is an array, a number, or a function of (generator, shape); it is only run when weights are not given.
@@ -87,7 +95,7 @@ def _entered(module: Module) -> Iterator[None]:
     """The scope of a module: its attribute path, from that of the module which calls it if that holds it."""
     builder = current()
     caller = builder.modules[-1] if builder.modules else None
-    if caller is module:                               # its __call__ went on to the inherited one
+    if caller is module:  # its __call__ went on to the inherited one
         yield
         return
     path = str(builder.bound.get(id(module), type(module).__name__.lower()))
@@ -182,7 +190,9 @@ def inputs_of(fn: Callable[..., Any], given: Mapping[str, Spec] | None = None) -
         space = dict(vars(sys.modules[inner.__module__])) if inner.__module__ in sys.modules else {}
         closure = inspect.getclosurevars(inner).nonlocals if inspect.isfunction(inspect.unwrap(inner)) or inspect.ismethod(inner) else {}
         space = {**getattr(inner, "__globals__", space), **closure}
-        hints = {k: eval(v, space) if isinstance(v, str) else v for k, v in hints.items() if k != "return"}  # the module's own annotations, as typing does
+        hints = {
+            k: eval(v, space) if isinstance(v, str) else v for k, v in hints.items() if k != "return"
+        }  # the module's own annotations, as typing does
     except AlgorithmError:
         raise
     except Exception as e:
@@ -194,8 +204,19 @@ def inputs_of(fn: Callable[..., Any], given: Mapping[str, Spec] | None = None) -
             found[name] = declared
         elif p.default is inspect.Parameter.empty and name != "self":
             code = inner.__code__
-            raise AlgorithmError([Problem("A125", "algorithm", source=f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}", path=inner.__name__,
-                                          asked=f"parameter {name!r}", why="its type is not declared", try_=(f'{name}: fl.f32[fl.Tensor, "h", "w"]', "a default value"))])
+            raise AlgorithmError(
+                [
+                    Problem(
+                        "A125",
+                        "algorithm",
+                        source=f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}",
+                        path=inner.__name__,
+                        asked=f"parameter {name!r}",
+                        why="its type is not declared",
+                        try_=(f'{name}: fl.f32[fl.Tensor, "h", "w"]', "a default value"),
+                    )
+                ]
+            )
     unknown = [k for k in given or {} if k not in found]
     if unknown:
         raise refuse("A126", f"inputs {', '.join(unknown)}", f"{inner.__name__} has {', '.join(found) or 'no inputs'}")
@@ -272,7 +293,9 @@ def _materialise(value: Any, name: str) -> int:
         if value.is_bounded:
             raise refuse("A131", f"{name} returns {value.label}", "a boundary view is a way to read, not a result", "the tensor itself")
         names = unique_names(value.axis_names)
-        made = build_stage(names, lambda *i: value[i] if i else value.as_scalar(), name="result", extents=dict(zip(names, value.shape, strict=True)))
+        made = build_stage(
+            names, lambda *i: value[i] if i else value.as_scalar(), name="result", extents=dict(zip(names, value.shape, strict=True))
+        )
         assert isinstance(made, Direct)
         return made.source
     if isinstance(value, int | float | bool):
@@ -305,4 +328,10 @@ def _prune(g: Graph) -> Graph:
             found = g.by_id[i]
             if not isinstance(found, Leaf):
                 pending += found.sources
-    return Graph(g.name, tuple(t for t in g.leaves if t.kind != "constant" or t.id in needed), tuple(s for s in g.stages if s.id in needed), g.methods, g.updates)
+    return Graph(
+        g.name,
+        tuple(t for t in g.leaves if t.kind != "constant" or t.id in needed),
+        tuple(s for s in g.stages if s.id in needed),
+        g.methods,
+        g.updates,
+    )

@@ -1,4 +1,5 @@
 """Tensors as the algorithm sees them: handles on stages and leaves, and views, which are index maps and never stages."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -66,14 +67,23 @@ class Tensor(Methods):
     def as_scalar(self) -> Expr:
         if self.shape == () and in_body():
             return Access(self, (), self.dtype)
-        raise refuse("A105", f"{self.label} in an expression", f"it has {self.ndim} axes; an element is needed", f"{self.label}[{', '.join('ijklmn'[:self.ndim])}]")
+        raise refuse(
+            "A105",
+            f"{self.label} in an expression",
+            f"it has {self.ndim} axes; an element is needed",
+            f"{self.label}[{', '.join('ijklmn'[: self.ndim])}]",
+        )
 
     def __getitem__(self, index: Any) -> Any:
         given = index if isinstance(index, tuple) else (index,)
         if in_body():
             if len(given) != self.ndim or any(isinstance(i, slice) or i is None or i is Ellipsis for i in given):
-                raise refuse("A106", f"{self.label}[{', '.join(map(_shown, given))}]", f"{self.label} has {self.ndim} axes {self._dims()}, indexed with {len(given)}",
-                             "one index per axis inside a stage")
+                raise refuse(
+                    "A106",
+                    f"{self.label}[{', '.join(map(_shown, given))}]",
+                    f"{self.label} has {self.ndim} axes {self._dims()}, indexed with {len(given)}",
+                    "one index per axis inside a stage",
+                )
             return Access(self, tuple(map(as_index, given)), self.dtype)
         from .ops import slicing
 
@@ -96,7 +106,13 @@ class Tensor(Methods):
         return self.shape[0]
 
     def __bool__(self) -> bool:
-        raise refuse("A102", f"the truth value of {self!r}", "its value is known only when the kernel runs", "fl.where(condition, a, b)", "& | ~ instead of and, or, not")
+        raise refuse(
+            "A102",
+            f"the truth value of {self!r}",
+            "its value is known only when the kernel runs",
+            "fl.where(condition, a, b)",
+            "& | ~ instead of and, or, not",
+        )
 
     __hash__ = object.__hash__
 
@@ -115,21 +131,27 @@ class Direct(Tensor):
         self.source = source
 
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:
-        safe = tuple(i if within(i, n, ranges) or implied(i, n, ranges, facts) else Op("edge", (i, as_expr(n)), "int32", True)
-                     for i, n in zip(index, self.shape, strict=True))
+        safe = tuple(
+            i if within(i, n, ranges) or implied(i, n, ranges, facts) else Op("edge", (i, as_expr(n)), "int32", True)
+            for i, n in zip(index, self.shape, strict=True)
+        )
         return Read(self.source, safe, self.dtype)
 
 
 class View(Tensor):
     """`base` seen through an index map."""
 
-    def __init__(self, base: Tensor, shape: Sequence[Extent], axis_names: Sequence[str | None], index_map: Callable[[Index], Index], label: str) -> None:
+    def __init__(
+        self, base: Tensor, shape: Sequence[Extent], axis_names: Sequence[str | None], index_map: Callable[[Index], Index], label: str
+    ) -> None:
         super().__init__(shape, base.dtype, axis_names, label)
         self.base, self.index_map = base, index_map
 
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:
-        safe = tuple(i if within(i, n, ranges) or implied(i, n, ranges, facts) else Op("edge", (i, as_expr(n)), "int32", True)
-                     for i, n in zip(index, self.shape, strict=True))
+        safe = tuple(
+            i if within(i, n, ranges) or implied(i, n, ranges, facts) else Op("edge", (i, as_expr(n)), "int32", True)
+            for i, n in zip(index, self.shape, strict=True)
+        )
         return self.base.resolve(self.index_map(safe), ranges, facts)
 
 
@@ -147,7 +169,10 @@ class Bounded(Tensor):
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:
         outside = [(i, n) for i, n in zip(index, self.shape, strict=True) if not within(i, n, ranges)]
         if self.boundary != "constant":
-            inside = tuple(Op(self.boundary, (i, as_expr(n)), "int32", True) if any(i is o for o, _ in outside) else i for i, n in zip(index, self.shape, strict=True))
+            inside = tuple(
+                Op(self.boundary, (i, as_expr(n)), "int32", True) if any(i is o for o, _ in outside) else i
+                for i, n in zip(index, self.shape, strict=True)
+            )
             return self.base.resolve(inside, ranges, facts)
         condition: Expr | None = None
         for i, n in outside:

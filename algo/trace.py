@@ -1,4 +1,5 @@
 """Tracing: running an algorithm's Python once, which makes its stages."""
+
 from __future__ import annotations
 
 import inspect
@@ -14,7 +15,24 @@ import numpy as np
 
 from .dtypes import canonical
 from .errors import AlgorithmError, Problem
-from .expr import Access, Axis, Const, Expr, Op, Reduce, as_expr, axes_of, axis, cast, children, refuse, rewrite, strong, substitute, with_children
+from .expr import (
+    Access,
+    Axis,
+    Const,
+    Expr,
+    Op,
+    Reduce,
+    as_expr,
+    axes_of,
+    axis,
+    cast,
+    children,
+    refuse,
+    rewrite,
+    strong,
+    substitute,
+    with_children,
+)
 from .extent import Extent
 from .graph import Leaf, Reduction, Stage
 from .infer import infer
@@ -35,9 +53,9 @@ class Builder:
     stages: dict[int, Stage] = field(default_factory=dict)
     scopes: list[str] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
-    bound: dict[int, Tensor] = field(default_factory=dict)        # id(parameter or array) -> its tensor in this graph
-    modules: list[Any] = field(default_factory=list)              # the modules being called, outermost first
-    kept: list[Any] = field(default_factory=list)                 # keeps those ids alive
+    bound: dict[int, Tensor] = field(default_factory=dict)  # id(parameter or array) -> its tensor in this graph
+    modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
+    kept: list[Any] = field(default_factory=list)  # keeps those ids alive
 
     def fresh(self) -> int:
         self.next_id += 1
@@ -52,7 +70,9 @@ class Builder:
         self.paths.add(path)
         return path
 
-    def leaf(self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = "") -> Direct:
+    def leaf(
+        self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = ""
+    ) -> Direct:
         made = Leaf(self.fresh(), path, kind, tuple(shape), dtype, tuple(names), value, source)
         self.leaves[made.id] = made
         return Direct(made.id, made.shape, dtype, made.axis_names, made.name)
@@ -69,7 +89,13 @@ _builder: ContextVar[Builder | None] = ContextVar("fluorite_builder", default=No
 def current() -> Builder:
     found = _builder.get()
     if found is None:
-        raise refuse("A109", "a stage outside a trace", "stages are made while fluorite runs an algorithm", "fl.trace(f), fl.compile(f)", "put it into a function or a method")
+        raise refuse(
+            "A109",
+            "a stage outside a trace",
+            "stages are made while fluorite runs an algorithm",
+            "fl.trace(f), fl.compile(f)",
+            "put it into a function or a method",
+        )
     return found
 
 
@@ -149,7 +175,12 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         if _builder.get() is None:
-            raise refuse("A109", f"{fn.__name__}(...) outside a trace", "an algorithm makes stages only while fluorite runs it", f"fl.compile({fn.__name__}), then call the result")
+            raise refuse(
+                "A109",
+                f"{fn.__name__}(...) outside a trace",
+                "an algorithm makes stages only while fluorite runs it",
+                f"fl.compile({fn.__name__}), then call the result",
+            )
         with scope(fn.__name__):
             return fn(*args, **kwargs)
 
@@ -176,8 +207,15 @@ def stage(fn: Callable[..., Any], *, name: str | None = None, extents: Mapping[s
     return build_stage(names, fn, name=name, extents=extents, dtype=dtype)
 
 
-def build_stage(names: Sequence[str], fn: Callable[..., Any], *, name: str | None = None, extents: Mapping[str, Extent] | None = None, dtype: Any = None,
-                origin: str = "user") -> Tensor:
+def build_stage(
+    names: Sequence[str],
+    fn: Callable[..., Any],
+    *,
+    name: str | None = None,
+    extents: Mapping[str, Extent] | None = None,
+    dtype: Any = None,
+    origin: str = "user",
+) -> Tensor:
     """`stage` for library code: the axis names are given, so the rank may vary."""
     builder, source = current(), call_site()
     try:
@@ -216,7 +254,9 @@ def _emit(axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis
         if key not in hoisted:
             fresh = {a: axis(a.name) for a in (*free, *e.axes)}
             inner = Reduce(e.kind, tuple(fresh[a] for a in e.axes), e.extents, substitute(e.body, dict(fresh)), e.dtype)
-            made = _finish(tuple(fresh[a] for a in free), inner, f"{label}/{e.kind}", {fresh[a]: extents[a] for a in fresh}, None, source, "derived")
+            made = _finish(
+                tuple(fresh[a] for a in free), inner, f"{label}/{e.kind}", {fresh[a]: extents[a] for a in fresh}, None, source, "derived"
+            )
             hoisted[key] = Access(made, free, made.dtype)
         return hoisted[key]
 
@@ -227,7 +267,9 @@ def _emit(axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis
     return _finish(axes, value, label, extents, dtype, source, origin)
 
 
-def _finish(axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis, Extent], dtype: Any, source: str, origin: str) -> Direct:
+def _finish(
+    axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis, Extent], dtype: Any, source: str, origin: str
+) -> Direct:
     builder = current()
     reduction = None
     if isinstance(value, Reduce):
@@ -253,8 +295,19 @@ def _finish(axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Ax
         value = value if value.dtype == "bool" else Op("ne", (value, Const(0, value.dtype, False)), "bool", False)
     elif value.weak:
         value = strong(value, result if not reduction.kind.startswith("arg") else None)
-    made = Stage(builder.fresh(), builder.unique(label), builder.method, axes, tuple(mine[a] for a in axes), result, value, reduction,
-                 op=builder.scopes[-1] if builder.scopes else builder.method, source=source, origin=origin)
+    made = Stage(
+        builder.fresh(),
+        builder.unique(label),
+        builder.method,
+        axes,
+        tuple(mine[a] for a in axes),
+        result,
+        value,
+        reduction,
+        op=builder.scopes[-1] if builder.scopes else builder.method,
+        source=source,
+        origin=origin,
+    )
     return builder.add(made)
 
 
@@ -268,7 +321,9 @@ def resolve(e: Expr, ranges: Mapping[Axis, Extent], facts: Sequence[Expr] = ()) 
             c = simplify(resolve(condition, ranges, facts), ranges)
             if isinstance(c, Const):
                 return resolve(a if c.value else b, ranges, facts)
-            return Op("where", (c, resolve(a, ranges, [*facts, *conjuncts(c)]), resolve(b, ranges, [*facts, *_negated(c)])), e.dtype, e.weak)
+            return Op(
+                "where", (c, resolve(a, ranges, [*facts, *conjuncts(c)]), resolve(b, ranges, [*facts, *_negated(c)])), e.dtype, e.weak
+            )
     new = with_children(e, tuple(resolve(c, ranges, facts) for c in children(e)))
     return simplify(new, ranges) if new is not e or isinstance(e, Op) else e
 
@@ -324,7 +379,9 @@ def constant(value: Any) -> Tensor:
         dtype = canonical(array.dtype)
         builder.kept.append(value)
         n = sum(x.kind == "constant" for x in builder.leaves.values())
-        builder.bound[id(value)] = builder.leaf("constant", f"constant/{n}", array.shape, dtype, (None,) * array.ndim, np.array(array, order="C"))
+        builder.bound[id(value)] = builder.leaf(
+            "constant", f"constant/{n}", array.shape, dtype, (None,) * array.ndim, np.array(array, order="C")
+        )
     return builder.bound[id(value)]
 
 
@@ -336,7 +393,13 @@ ACCUMULATOR = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uin
 def reduce(kind: str, fn: Callable[..., Any], over: Mapping[str, int | tuple[int, int] | Extent] | None = None) -> Expr:
     """kind over the lambda's axes. `over` gives extents, or (low, high) ranges, of axes that no read bounds."""
     if not in_body():
-        raise refuse("A115", f"fl.{kind}(lambda ...)", "a reduction over index lambdas stands inside a stage", f"fl.stage(lambda i: fl.{kind}(lambda k: x[i, k]))", f"fl.{kind}(x, axis=...)")
+        raise refuse(
+            "A115",
+            f"fl.{kind}(lambda ...)",
+            "a reduction over index lambdas stands inside a stage",
+            f"fl.stage(lambda i: fl.{kind}(lambda k: x[i, k]))",
+            f"fl.{kind}(x, axis=...)",
+        )
     names = [p.rstrip("_") if p.endswith("_") else p for p in inspect.signature(fn).parameters]
     return reduce_axes(kind, names, fn, over)
 
@@ -365,4 +428,20 @@ def reduce_axes(kind: str, names: Sequence[str], fn: Callable[..., Any], over: M
     return Reduce(kind, tuple(axes), tuple(extents), inner, dtype)
 
 
-__all__ = ["AlgorithmError", "Builder", "Problem", "build_stage", "building", "constant", "current", "function", "operator", "reduce", "reduce_axes", "rename", "rewrite", "scope", "stage"]
+__all__ = [
+    "AlgorithmError",
+    "Builder",
+    "Problem",
+    "build_stage",
+    "building",
+    "constant",
+    "current",
+    "function",
+    "operator",
+    "reduce",
+    "reduce_axes",
+    "rename",
+    "rewrite",
+    "scope",
+    "stage",
+]

@@ -1,4 +1,5 @@
 """Declarations of inputs: ``fl.f32[fl.Tensor, "n", 13]`` in an annotation, ``fl.f32("n", 13)`` as a value."""
+
 from __future__ import annotations
 
 import re
@@ -57,8 +58,19 @@ def _dimension(dim: str | int) -> tuple[str | None, Extent]:
     return name, int(size) if size.isdigit() else symbol(size)
 
 
-SHORT = {"float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-         "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "boolean"}
+SHORT = {
+    "float32": "f32",
+    "float64": "f64",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "bool": "boolean",
+}
 
 f32, f64 = DType("float32"), DType("float64")
 i8, i16, i32, i64 = DType("int8"), DType("int16"), DType("int32"), DType("int64")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from .target import CodeTarget
 
 VERSION = "0.1.0"
 TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
-EMISSION = "5"
-"""Changes whenever the same statements compile to other code: part of the cache's keys."""
+EMISSION = ("angles", "emit", "exponentials", "intrinsics", "lanes", "logarithms", "real_functions", "transcendental", "tvm_adapter")
+"""The files that decide what code a kernel's statements become: their contents are part of the cache's keys."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +43,18 @@ class Compiled:
         return manifest(self, name)
 
 
+@cache
+def emission_hash() -> str:
+    """Changes with the code generator."""
+    folder = Path(__file__).parent
+    return key_of(*((folder / f"{name}.py").read_text(encoding="utf-8") for name in EMISSION))
+
+
 def compile_kernels(variants: Sequence[Lowered], target: CodeTarget, use_cache: bool = True) -> Path:
     """The shared library of all kernels. TVM is imported only if the cache does not have it."""
     kernels = [k for v in variants for k in v.kernels]
     texts = [f"{k.text()}\n{k.symbols}" for k in kernels]
-    key = key_of(EMISSION, TVM, TVM_FFI, repr(target.config), *texts)
+    key = key_of(emission_hash(), TVM, TVM_FFI, repr(target.config), *texts)
     return cached_file(key, ".so", lambda path: _link(kernels, target, path), use_cache)
 
 

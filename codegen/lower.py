@@ -15,11 +15,20 @@ from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, ax
 from fluorite.algo.extent import Extent, at_most, nonnegative, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import bounds, is_index, linear, simplify, within
-from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
+from fluorite.schedule.directives import (
+    Directive,
+    Fetch,
+    GpuThreads,
+    Parallel,
+    Reorder,
+    StoreIn,
+    Tile,
+    Vectorize,
+)
 from fluorite.schedule.grouping import Placement
 from fluorite.schedule.loop_checks import SHAPING, keeps_order, legal_loops, no_such_loop
-from fluorite.schedule.notation.places import NOWHERE, Place
 from fluorite.schedule.nest import BLOCK, PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Guard, Loop, Nest, shape, shifted, start
+from fluorite.schedule.notation.places import NOWHERE, Place
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
 
 from .gpu import legality, nests

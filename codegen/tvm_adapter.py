@@ -1,11 +1,12 @@
 """The one place where TVM's names are spelt, since TVM moves them between releases."""
+
 from __future__ import annotations
 
 import os
 from importlib import import_module
 from typing import Any
 
-os.environ.setdefault("TVM_NUM_THREADS", str(os.cpu_count() or 1))      # TVM's own default is half the cores
+os.environ.setdefault("TVM_NUM_THREADS", str(os.cpu_count() or 1))  # TVM's own default is half the cores
 
 import tvm  # type: ignore[import-untyped]
 import tvm_ffi
@@ -15,7 +16,7 @@ from tvm.target import Target  # type: ignore[import-untyped]
 VERSION: str = tvm.__version__
 FFI_VERSION: str = tvm_ffi.__version__
 ForKind = tirx.ForKind
-_build = import_module("tvm.tirx.build")       # the package exports a function of the same name
+_build = import_module("tvm.tirx.build")  # the package exports a function of the same name
 
 LOOP_KIND = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
 
@@ -28,7 +29,7 @@ def pipeline(gpu: bool = False) -> Any:
     def run(mod: Any, _context: Any) -> Any:
         passes = [
             s.UnifyThreadBinding(),
-            *([s.LowerOpaqueBlock()] if gpu else []),       # binds loops to blocks and threads
+            *([s.LowerOpaqueBlock()] if gpu else []),  # binds loops to blocks and threads
             t.StmtSimplify(),
             t.FlattenBuffer(),
             t.BF16ComputeLegalize(),

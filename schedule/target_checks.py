@@ -17,7 +17,8 @@ def wrong_target(g: Graph, chosen: Mapping[str, tuple[Directive, ...]], machine:
 
 
 def _problem(s: Stage, d: Directive, gpu: bool) -> Problem | None:
-    place, try_ = d.at(), ("parallel, vectorize", "target: {kind: cuda, arch: sm_90}")
+    place = d.at()
+    try_: tuple[str, ...] = ("parallel, vectorize", "target: {kind: cuda, arch: sm_90}")
     match d:
         case Parallel(axis=axis) if gpu:
             asked, why = f"parallel: {axis} on a GPU", "a GPU shares loops out among blocks and threads"

@@ -219,7 +219,11 @@ def window(g: Graph, root: Stage, machine: Machine) -> Mapping[str, Directives]:
     rows_ = known(root.extents[-2], TYPICAL)
     tall = 4 if rows_ >= 8 else 1
     block = max(1, min(16, rows_ // (tall * 4 * machine.cores)))
-    own: list[Directive] = [*_blocks(y, block, tall), Split(x, lanes, into=("xv", "lane")), Reorder(*outer, "strip", "block", "xv", *_line(tall), "lane")]
+    own: list[Directive] = [
+        *_blocks(y, block, tall),
+        Split(x, lanes, into=("xv", "lane")),
+        Reorder(*outer, "strip", "block", "xv", *_line(tall), "lane"),
+    ]
     if pays_parallel(root):
         own += [Fuse(*outer, "strip", into="task"), Parallel("task")] if outer else [Parallel("strip")]
     return {root.path: (*own, *map(Unroll, _line(tall)), Vectorize("lane"))}

@@ -19,7 +19,7 @@ from .analysis import cost, factors, fits, follows, is_product, known, plain, po
 Directives = tuple[Directive, ...]
 _CHEAP = 1
 _STRIP_WINDOW = 64
-_BODY = 150                    # operations of one expression
+_BODY = 150  # operations of one expression
 _WORTH_A_ROW = 12  # vector instructions that are cheaper than a trip through the cache
 
 

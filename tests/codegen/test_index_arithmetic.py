@@ -1,4 +1,5 @@
 """Index arithmetic as compiled, against Python: TVM's simplifier gets some nested divisions wrong, and emission steers around them."""
+
 from __future__ import annotations
 
 import random
@@ -20,8 +21,17 @@ def _value(e: Expr, at: dict[Axis, int]) -> int:
                 period = max(2 * (b - 1), 1)
                 m = a % period
                 return min(m, period - m) if b > 1 else 0
-            return {"add": a + b, "sub": a - b, "mul": a * b, "floordiv": a // b if b else 0, "mod": a % b if b else 0,
-                    "edge": max(min(a, b - 1), 0), "wrap": a % b if b else 0, "min": min(a, b), "max": max(a, b)}[op]
+            return {
+                "add": a + b,
+                "sub": a - b,
+                "mul": a * b,
+                "floordiv": a // b if b else 0,
+                "mod": a % b if b else 0,
+                "edge": max(min(a, b - 1), 0),
+                "wrap": a % b if b else 0,
+                "min": min(a, b),
+                "max": max(a, b),
+            }[op]
     return int(e.value)  # type: ignore[attr-defined]
 
 
@@ -69,7 +79,9 @@ def test_compiled_index_arithmetic_is_pythons(seed: int) -> None:
         body = For(i, "i", as_expr(0), as_expr(rows), "serial", "", For(j, "j", as_expr(0), as_expr(columns), "serial", "", body))
         name = f"k{n}"
         kernels[name] = emit(Kernel(name, (source,), (target,), (), body, ()))
-        expected[name] = np.array([[_value(first, {i: y, j: x}) * 16 + _value(second, {i: y, j: x}) for x in range(columns)] for y in range(rows)], np.int32)
+        expected[name] = np.array(
+            [[_value(first, {i: y, j: x}) * 16 + _value(second, {i: y, j: x}) for x in range(columns)] for y in range(rows)], np.int32
+        )
     library = compile_functions(kernels, resolve_target(Target()).dict())
     table = tvm.runtime.tensor(np.arange(256, dtype=np.int32).reshape(16, 16))
     for name, wanted in expected.items():

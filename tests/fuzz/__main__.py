@@ -1,4 +1,5 @@
 """Random programs under random plans against the oracle: ``python -m tests.fuzz --minutes 10``."""
+
 from __future__ import annotations
 
 import argparse

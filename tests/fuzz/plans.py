@@ -1,4 +1,5 @@
 """Random schedules for a graph. Many are legal; those that are not must be refused with a sentence."""
+
 from __future__ import annotations
 
 import random
@@ -37,7 +38,9 @@ def plan(rng: random.Random, g: Graph) -> ExecutionPlan:
             parent = s.path.rsplit("/", 1)[0]
             made = {Cache: f"{s.path}/acc", Rfactor: f"{s.path}/partial", Pack: f"{parent}/{s.name}_packed"}.get(type(d))
             if made and rng.random() < 0.6 and not isinstance(d, Pack):
-                inner: list[Directive] = [ComputeAt(stage="/" + s.path, axis=loops[rng.randrange(len(loops))])] if loops and rng.random() < 0.7 else []
+                inner: list[Directive] = (
+                    [ComputeAt(stage="/" + s.path, axis=loops[rng.randrange(len(loops))])] if loops and rng.random() < 0.7 else []
+                )
                 if rng.random() < 0.4:
                     inner.append(StoreIn(rng.choice(["stack", "registers"])))
                 schedule["/" + made] = tuple(inner)
@@ -68,14 +71,21 @@ def _nest(rng: random.Random, g: Graph, s: Stage, names: dict[int, list[str]]) -
 
         axes = operand_axes(s, t)
         if axes and sum(1 for i in s.sources if g[i].name == t.name) == 1:
-            ds.append(Pack(tensor=t.name, sizes={rng.choice(axes): rng.choice([2, 8, 16])}, order=tuple(rng.sample(axes, len(axes))), into=f"{s.name}_packed"))
+            ds.append(
+                Pack(
+                    tensor=t.name,
+                    sizes={rng.choice(axes): rng.choice([2, 8, 16])},
+                    order=tuple(rng.sample(axes, len(axes))),
+                    into=f"{s.name}_packed",
+                )
+            )
     loops = [*spatial, *reduced]
     for _ in range(rng.randint(0, 3)):
         kind = rng.randrange(4)
         if kind == 0 and loops:
             axis = rng.choice(loops)
             ds.append(Split(axis, rng.choice([1, 2, 3, 8, 16]), tail=rng.choice(["auto", "auto", "guard", "shift"])))
-            loops[loops.index(axis):loops.index(axis) + 1] = [f"{axis}_outer", f"{axis}_inner"]
+            loops[loops.index(axis) : loops.index(axis) + 1] = [f"{axis}_outer", f"{axis}_inner"]
         elif kind == 1 and len(spatial) == 2 and spatial == loops[:2]:
             a, b = spatial
             ds.append(Tile({a: rng.choice([2, 4, 8]), b: rng.choice([4, 8, 16])}))
@@ -87,7 +97,7 @@ def _nest(rng: random.Random, g: Graph, s: Stage, names: dict[int, list[str]]) -
         elif kind == 3 and len(loops) > 1:
             n = rng.randrange(len(loops) - 1)
             ds.append(Fuse(loops[n], loops[n + 1]))
-            loops[n:n + 2] = [f"{loops[n]}_{loops[n + 1]}"]
+            loops[n : n + 2] = [f"{loops[n]}_{loops[n + 1]}"]
     if loops and rng.random() < 0.5:
         ds.append(Parallel(loops[0]))
     marked = set()
@@ -102,10 +112,10 @@ def _nest(rng: random.Random, g: Graph, s: Stage, names: dict[int, list[str]]) -
             width = rng.choice([None, 4, 8, 16])
             ds.append(Vectorize(axis, width=width) if width else Vectorize(axis))
             if width:
-                loops[loops.index(axis):loops.index(axis) + 1] = [f"{axis}_outer", f"{axis}_inner"]
+                loops[loops.index(axis) : loops.index(axis) + 1] = [f"{axis}_outer", f"{axis}_inner"]
         else:
             ds.append(Unroll(axis, factor=rng.choice([2, 4])) if rng.random() < 0.5 else Unroll(axis))
             last = ds[-1]
             if isinstance(last, Unroll) and last.factor:
-                loops[loops.index(axis):loops.index(axis) + 1] = [f"{axis}_outer", f"{axis}_inner"]
+                loops[loops.index(axis) : loops.index(axis) + 1] = [f"{axis}_outer", f"{axis}_inner"]
     return ds, loops

@@ -1,4 +1,5 @@
 """Random programs: small graphs of stages of every kind, each with symbolic or fixed extents."""
+
 from __future__ import annotations
 
 import random
@@ -79,7 +80,15 @@ def _matmul(rng: random.Random, values: list[Any], name: str) -> Any:
 
 def _moved(rng: random.Random, values: list[Any], name: str) -> Any:
     a = _pick(rng, values)
-    view = rng.choice([lambda: a.T, lambda: fl.flip(a, 0), lambda: fl.flip(a, 1), lambda: fl.concatenate([a, a], axis=1), lambda: fl.reshape(fl.reshape(a, (-1,)), a.shape)])()
+    view = rng.choice(
+        [
+            lambda: a.T,
+            lambda: fl.flip(a, 0),
+            lambda: fl.flip(a, 1),
+            lambda: fl.concatenate([a, a], axis=1),
+            lambda: fl.reshape(fl.reshape(a, (-1,)), a.shape),
+        ]
+    )()
     return fl.stage(lambda i, j: view[i, j] + 1, name=name)
 
 

@@ -1,4 +1,5 @@
 """One trial: a program, a plan, both ways of running it."""
+
 from __future__ import annotations
 
 import random
@@ -18,7 +19,7 @@ class Failure(Exception):
 
 
 def trial(seed: int, verbose: bool = False) -> str:
-    """"agrees" or "refused". Raises Failure."""
+    """ "agrees" or "refused". Raises Failure."""
     rng = random.Random(seed)
     try:
         g, symbols = program(rng)

@@ -1,4 +1,5 @@
 """Loop nests: what every directive makes of one, what becomes of names, every refusal, and that no iteration is lost or done twice."""
+# ruff: noqa: E501 (one case a line)
 
 from __future__ import annotations
 

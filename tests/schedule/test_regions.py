@@ -147,8 +147,8 @@ def test_what_is_required_covers_every_read_and_stays_inside(
         start, length = index_value(interval.start, at, sizes), index_value(interval.length, at, sizes)
         for e in where:
             found = _inside(read(e, around, at, sizes), n)
-            assert not found or start <= min(found) and max(found) < start + length
-        assert 0 <= start and start + length <= n
+            assert not found or (start <= min(found) and max(found) < start + length)
+        assert start >= 0 and start + length <= n
         assert length <= evaluate(interval.bound, sizes)
         assert not interval.whole or (start, length) == (0, n)
 
@@ -166,7 +166,7 @@ def test_a_tile_that_may_stick_out_covers_every_read(data: st.DataObject, around
         start = index_value(interval.start, at, sizes)
         for e in where:
             found = _inside(read(e, around, at, sizes), n)
-            assert not found or start <= min(found) and max(found) < start + interval.bound
+            assert not found or (start <= min(found) and max(found) < start + interval.bound)
 
 
 def test_a_stencil_needs_its_tile_and_its_margin() -> None:
