@@ -224,9 +224,8 @@ class Graph:
         name = self.path_of
         lines = [f"graph {self.name}"]
         for leaf in self.leaves:
-            lines.append(
-                f"  {leaf.kind} {leaf.path}: {leaf.dtype}[{', '.join(f'{n}={e}' if n and n != str(e) else str(e) for n, e in zip(leaf.axis_names, leaf.shape, strict=True))}]"
-            )
+            dims = ", ".join(f"{n}={e}" if n and n != str(e) else str(e) for n, e in zip(leaf.axis_names, leaf.shape, strict=True))
+            lines.append(f"  {leaf.kind} {leaf.path}: {leaf.dtype}[{dims}]")
         for m in self.methods:
             lines.append(f"  method {m.name}({', '.join(self[i].name for i in m.inputs)})")
             lines += [f"    {s.text(name)}" for s in self.stages_of(m.name)]

@@ -1,7 +1,7 @@
 """Index arithmetic: linear normal forms, provable ranges and simplification of index expressions.
 
 An index is brought to sum(coefficient * atom) + constant, where coefficients and the constant are extents (so symbols may multiply) and
-atoms are axes or opaque integer nodes. Everything that needs to know where a read may land (extents, bounds, views, shards, tiles) asks here.
+atoms are axes or opaque integer nodes. Whatever needs to know where a read may land (extents, bounds, views, tiles) asks here.
 """
 
 from __future__ import annotations

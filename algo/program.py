@@ -66,7 +66,7 @@ def param(
 
 
 class Module:
-    """A reusable part of a Program, which says in `forward` or `__call__` what it computes. Calling it opens a scope of its attribute path."""
+    """A reusable part of a Program; `forward` or `__call__` says what it computes. Calling it opens a scope of its attribute path."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

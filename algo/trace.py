@@ -260,10 +260,7 @@ def _emit(axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis
             hoisted[key] = Access(made, free, made.dtype)
         return hoisted[key]
 
-    if root is not None:
-        value = Reduce(root.kind, root.axes, root.extents, rewrite(root.body, hoist), root.dtype)
-    else:
-        value = rewrite(value, hoist)
+    value = rewrite(value, hoist) if root is None else Reduce(root.kind, root.axes, root.extents, rewrite(root.body, hoist), root.dtype)
     return _finish(axes, value, label, extents, dtype, source, origin)
 
 

@@ -17,7 +17,7 @@ from fluorite.schedule.nest import THREAD, Nest, shape, start
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.sections import NumericsClass
 
-from .lower import KernelPlan, lower
+from .lowering import KernelPlan, lower
 from .statements import Kernel
 
 

@@ -128,7 +128,7 @@ CODES: dict[str, str] = {
         "the same extents as the kernel's."
     ),
     "P256": "A GPU thread moves at most 16 bytes at once: four float32.",
-    "P257": "fetch deals all loops of a stage to the threads by itself, so no other loop directive goes with it; a reduction has gpu_threads.",
+    "P257": "fetch deals all loops of a stage to the threads by itself: no other loop directive goes with it; a reduction has gpu_threads.",
     "P258": (
         "gpu_threads on a reduction loop makes every thread reduce its share and the block combine the results, one value a thread: no "
         "argmax, no vectors."

@@ -14,7 +14,7 @@ from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
 
 from .default.analysis import factors, follows, is_bare, pointwise, sites, volume
-from .default.rules import Chosen, Directives, _between, epilogue_of, inline_cheap, row_members, strip_members
+from .default.rules import Chosen, Directives, _between, after_inlining, epilogue_of, row_members, strip_members
 from .directives import (
     Cache,
     ComputeAt,
@@ -32,7 +32,7 @@ from .directives import (
     Unroll,
     Vectorize,
 )
-from .rewrites import inline, operand_axes
+from .rewrites import operand_axes
 from .scheduled import Undecided
 
 _THREADS = 256
@@ -47,15 +47,8 @@ def default_gpu(g: Graph, undecided: Undecided) -> Mapping[str, Directives]:
     if anchored:
         rest = frozenset(i for i in undecided.stages if g.path_of(i) not in anchored)
         return {**default_gpu(g, replace(undecided, stages=rest, anchors=())), **anchored}
-    inlined = inline_cheap(g, undecided)
-    after = g
-    for s in g.stages:
-        if s.id in inlined:
-            current = after.stage(s.id)
-            assert current is not None
-            after = inline(after, current)
-    chosen = Chosen(after, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, set(inlined))
-    for s in reversed(after.stages):
+    chosen = after_inlining(g, undecided)
+    for s in reversed(chosen.graph.stages):
         if chosen.free(s):
             chosen.placed.add(s.id)
             chosen.directives |= _kernel(chosen, s)

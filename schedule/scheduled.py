@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph, Stage
 
-from .directives import Cache, ComputeAt, ComputeInline, Directive, Pack, Rfactor, StageIn
+from .directives import Cache, ComputeAt, ComputeInline, ComputeRoot, Directive, Pack, Rfactor, StageIn
 from .grouping import Group, Placement, group_stages
 from .loop_checks import loop_problems
 from .machine import Machine
@@ -59,7 +59,7 @@ class Scheduled:
 
     def complete_plan(self) -> ExecutionPlan:
         """The plan with every decision of the default scheduler written out."""
-        schedule = {"/" + path: ds for path, ds in self.chosen.items() if ds}
+        schedule = {"/" + path: ds or (ComputeRoot(),) for path, ds in self.chosen.items()}
         groups = tuple(tuple("/" + self.graph.path_of(i) for i in g.stages) for g in self.groups if len(g.stages) > 1)
         return self.plan.replace(schedule=schedule, fusion=replace(self.plan.fusion, groups=groups, rest="none"))
 

@@ -46,7 +46,7 @@ def elementwise(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives
         return {s.path: ()}
     parallel = pays_parallel(s)
     names = [a.name for a in s.axes]
-    if is_flat(g, s):
+    if is_flat(g, s) or len(names) == 1:
         flat = names[0] if len(names) == 1 else "flat"
         ds: list[Directive] = [Fuse(*names, into=flat)] if len(names) > 1 else []
         total, lanes = volume(s.extents), machine.lanes(s.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fluorite.algo.expr import Axis, Expr
@@ -25,13 +25,14 @@ _WORTH_A_ROW = 12  # vector instructions that are cheaper than a trip through th
 
 @dataclass
 class Chosen:
-    """The directives so far, by path, and the stages that already have a kernel."""
+    """The directives so far, by path, and the stages that already have a kernel. `carried`: whose expressions a stage contains."""
 
     graph: Graph
     undecided: Undecided
     directives: dict[str, Directives] = field(default_factory=dict)
     inlined: set[int] = field(default_factory=set)
     placed: set[int] = field(default_factory=set)
+    carried: dict[int, set[int]] = field(default_factory=dict)
 
     @property
     def machine(self) -> Machine:
@@ -41,14 +42,21 @@ class Chosen:
         return s.id in self.undecided.stages and s.id not in self.placed and s.id not in self.inlined
 
     def may_fuse(self, a: int, b: int) -> bool:
-        """Whether a and b may share a kernel."""
-        if (a, b) in self.undecided.apart or (b, a) in self.undecided.apart:
+        """Whether a and b, with what has been written into them, may share a kernel."""
+        apart, of_both = self.undecided.apart, ({a, *self.carried.get(a, ())}, {b, *self.carried.get(b, ())})
+        if any((x, y) in apart or (y, x) in apart for x in of_both[0] for y in of_both[1]):
             return False
         of_a = next((g for g in self.undecided.together if a in g), None)
         of_b = next((g for g in self.undecided.together if b in g), None)
         if of_a is None and of_b is None:
             return self.undecided.fuse
         return of_a is of_b
+
+
+def carry(carried: dict[int, set[int]], s: int, readers: Iterable[Stage]) -> None:
+    """Note that s is written into its readers."""
+    for c in readers:
+        carried.setdefault(c.id, set()).update({s, *carried.get(s, ())})
 
 
 def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]:
@@ -61,14 +69,7 @@ def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]
     if anchored:
         undecided = replace(undecided, stages=frozenset(i for i in undecided.stages if g.path_of(i) not in anchored), anchors=())
         return {**default_schedule(g, undecided), **anchored}
-    inlined = inline_cheap(g, undecided)
-    after = g
-    for s in g.stages:
-        if s.id in inlined:
-            current = after.stage(s.id)
-            assert current is not None
-            after = inline(after, current)
-    chosen = Chosen(after, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, set(inlined))
+    chosen = after_inlining(g, undecided)
     inline_windows(chosen)
     first = stage_margins(chosen)
     for s in reversed(chosen.graph.stages):
@@ -87,6 +88,19 @@ def stage_margins(chosen: Chosen) -> dict[str, Directive]:
             made = frozenset(t.id for t in chosen.graph.stages if t.id not in before)
             chosen.undecided = replace(chosen.undecided, stages=chosen.undecided.stages | made)
     return out
+
+
+def after_inlining(g: Graph, undecided: Undecided) -> Chosen:
+    """What is left to schedule when cheap stages are written into their readers."""
+    inlined = inline_cheap(g, undecided)
+    chosen = Chosen(g, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, inlined)
+    for s in g.stages:
+        if s.id in inlined:
+            current = chosen.graph.stage(s.id)
+            assert current is not None
+            carry(chosen.carried, s.id, g.consumers[s.id])
+            chosen.graph = inline(chosen.graph, current)
+    return chosen
 
 
 def anchor(g: Graph, undecided: Undecided) -> dict[str, Directives]:
@@ -144,6 +158,7 @@ def inline_windows(chosen: Chosen) -> None:
         again = cost(current) * (sum(_evaluations(c, current) for c in readers) - 1)
         grown = max(cost(c) + cost(current) * len(sites(c, s.id)) for c in readers)
         if again <= _WORTH_A_ROW and grown <= _BODY:
+            carry(chosen.carried, s.id, readers)
             chosen.graph = inline(chosen.graph, current)
             chosen.inlined.add(s.id)
             chosen.directives[s.path] = (ComputeInline(),)
@@ -186,6 +201,7 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
         once = places == 1 and fits(work(readers[0]), volume(s.extents))
         if once or (places <= 2 and mine <= _CHEAP and not any(c.reduction for c in readers)) or mine == 0:
             out.add(s.id)
+            carry(chosen.carried, s.id, readers)
     return out
 
 
@@ -283,7 +299,7 @@ def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool])
     while changed:
         changed = False
         for p in reversed(g.stages):
-            if p.id in inside or not chosen.free(p) or p.id in g.outputs or not chosen.may_fuse(root.id, p.id):
+            if p.id in inside or not chosen.free(p) or p.id in g.outputs or not all(chosen.may_fuse(i, p.id) for i in inside):
                 continue
             readers = g.consumers[p.id]
             if readers and all(c.id in inside for c in readers) and all(joins(c, p) for c in readers):

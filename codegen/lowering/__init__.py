@@ -1,0 +1,39 @@
+"""Lowering: the stages of one kernel and their nests to loop statements (bounds inference, storage, initialisations, tails, interiors).
+
+A stage that is computed at a loop of its consumer is computed over the box that the rest of that iteration reads. Where its loops must be
+constant (vectors, unrolled tiles, GPU threads) the box is a tile of constant size that may stick out of the tensor: then reads of global
+memory are clamped, which is what makes sticking out harmless. Loops that a vector or an unrolled tile spans exist twice: a fast version for
+where every lane is inside, and a guarded one for the rest; `partition` then moves the test out of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fluorite.algo.errors import PlanError, Problem
+from fluorite.algo.graph import Graph
+from fluorite.schedule.nest import Nest
+
+from ..gpu import legality, nests
+from ..partition import partition
+from ..statements import Kernel
+from . import assembling
+from .context import Context, KernelPlan
+
+
+def lower(graph: Graph, plan: KernelPlan, native: Callable[[str], int]) -> tuple[Kernel | None, list[Problem], Mapping[int, Nest]]:
+    """The kernel, the problems that keep it from existing, and the nests that were made (for messages and for `show`)."""
+    work = Context(graph, plan, native)
+    try:
+        body = assembling.roots(work)
+    except PlanError as error:
+        return None, list(dict.fromkeys([*work.problems, *error.problems])), work.nests
+    if plan.gpu:
+        body, shared = nests.hoisted(body)
+        work.problems += legality.shared_bytes(plan.stages[-1], shared, plan.directives)
+    if work.problems:
+        return None, list(dict.fromkeys(work.problems)), work.nests
+    return assembling.kernel(work, partition(body)), [], work.nests
+
+
+__all__ = ["KernelPlan", "lower"]

@@ -1,0 +1,56 @@
+"""The statements of a whole kernel and its arguments."""
+
+from __future__ import annotations
+
+from fluorite.algo.errors import PlanError
+from fluorite.algo.expr import Size, as_expr, axis, walk
+from fluorite.algo.extent import symbols_of
+from fluorite.algo.graph import Stage
+from fluorite.schedule.nest import BLOCK
+from fluorite.schedule.regions import whole
+
+from ..gpu import legality
+from ..statements import Allocate, Buffer, For, Kernel, Statement, sequence
+from . import checks, looping, placing
+from .context import Context
+
+
+def roots(work: Context) -> Statement:
+    done: list[Statement] = []
+    checks.check_results(work)
+    if work.plan.gpu:
+        work.problems += legality.kernel_shape([s for s in work.plan.stages if s.id not in work.plan.placements], work.plan.directives)
+    if work.problems:
+        raise PlanError(work.problems)
+    for s in work.plan.stages:
+        if s.id not in work.plan.placements:
+            buffer = Buffer(s.id, s.name, s.dtype, s.extents, "global" if s.id in work.plan.outputs else "workspace")
+            work.storage[s.id] = (buffer, tuple(as_expr(0) for _ in s.axes))
+            if buffer.memory == "workspace":
+                work.allocated.append(buffer)
+            placed = placing.place(work, s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
+            loops = looping.loops(work, placed, 0)
+            if work.plan.gpu and not s.axes:
+                loops = For(axis("block"), "block", as_expr(0), as_expr(1), BLOCK, "x", loops)
+            done.append(loops)
+    body = sequence(*done)
+    for b in reversed(work.allocated):
+        body = Allocate(b, body)
+    return body
+
+
+def kernel(work: Context, body: Statement) -> Kernel:
+    outside = dict.fromkeys(i for s in work.plan.stages for i in s.sources if i not in work.by_id)
+    inputs = []
+    for i in outside:
+        t = work.graph[i]
+        inputs.append(Buffer(i, t.name, t.dtype, t.shape))
+    outputs = [Buffer(s.id, s.name, s.dtype, s.extents) for s in work.plan.stages if s.id in work.plan.outputs]
+    symbols = dict.fromkeys(n for s in work.plan.stages for n in symbols_in(s))
+    symbols |= dict.fromkeys(n for b in (*inputs, *outputs) for e in b.shape for n in symbols_of(e))
+    return Kernel(work.plan.name, tuple(inputs), tuple(outputs), tuple(symbols), body, tuple(s.path for s in work.plan.stages))
+
+
+def symbols_in(s: Stage) -> list[str]:
+    out = [n for e in (*s.extents, *(s.reduction.extents if s.reduction else ())) for n in symbols_of(e)]
+    return out + [n for e in walk(s.value) if isinstance(e, Size) for n in symbols_of(e.extent)]

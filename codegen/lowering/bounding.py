@@ -1,0 +1,139 @@
+"""Bounds inference: the box of a producer that one iteration of its consumers needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fluorite.algo.errors import InternalError, PlanError
+from fluorite.algo.expr import Axis, Expr, as_expr, axes_of, binary
+from fluorite.algo.extent import Extent, at_most, nonnegative
+from fluorite.algo.graph import Stage
+from fluorite.algo.linear import bounds, simplify
+from fluorite.schedule.nest import THREAD, UNROLLED, VECTOR, shape, start
+from fluorite.schedule.notation.places import NOWHERE
+from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
+
+from ..gpu import nests
+from . import logic, placing
+from .context import Context, Placed
+
+
+def boxes_at(work: Context, p: Placed, k: int, by_block: bool = False) -> dict[int, Box]:
+    """What one iteration of loop k computes of the owner: the loops outside are points, those inside their whole range.
+
+    `by_block`: what all threads of the block compute of it together.
+    """
+    free: dict[Axis, Interval] = {loop.var: whole(loop.extent) for loop in p.nest.loops[k + 1 :]}
+    if by_block:
+        free |= {loop.var: whole(loop.extent) for loop in work.threads}
+    box: dict[Axis, Interval] = {}
+    s = p.stage
+    for a in (*s.axes, *s.reduce_axes):
+        box[a] = span(work, p, a, image(p.values[a], free), free if by_block else {})
+    return {s.id: box}
+
+
+def span(work: Context, p: Placed, a: Axis, raw: Raw | None, free: Box) -> Interval:
+    """The part of axis a that one iteration covers: not beyond the owner's own box."""
+    mine = p.box.get(a) or whole(p.stage.ranges[a])
+    if free and (set(axes_of(mine.start)) | set(axes_of(mine.length))) & free.keys():
+        first_, last_ = image(mine.start, free), image(mine.last, free)
+        if first_ is None or last_ is None or raw is None:
+            return whole(p.stage.ranges[a])
+        length = binary("add", binary("sub", last_.last, first_.first), as_expr(1))
+        mine = Interval(first_.first, length, raw.bound)
+    if raw is None:
+        return mine
+    first, last = simplify(raw.first, work.ranges), simplify(raw.last, work.ranges)
+    if a not in p.padded:
+        if logic.same(first, mine.start) and at_most(mine.bound, raw.bound):
+            return mine
+        past = simplify(binary("sub", last, mine.last), work.ranges)
+        _, high = bounds(past, work.ranges)
+        if high is None or not nonnegative(high * -1):
+            last = simplify(binary("min", last, mine.last), work.ranges)
+    return Interval(first, simplify(binary("add", binary("sub", last, first), as_expr(1)), work.ranges), raw.bound)
+
+
+def needed_box(work: Context, s: Stage, boxes: dict[int, Box], owner: Placed) -> tuple[list[Interval], frozenset[Axis]]:
+    """The box of s that everything computed in this iteration reads, and the axes along which it may stick out."""
+    consumers = consumers_inside(work, s, owner, boxes)
+    indices: list[tuple[Expr, ...]] = []
+    where_: list[Box] = []
+    for c in consumers:
+        for r in c.reads:
+            if r.source == s.id:
+                indices.append(r.index)
+                where_.append(boxes[c.id])
+    if not indices:
+        raise InternalError(f"{s.path} has no reader inside {owner.stage.path}")
+    exact = required(indices, where_, s.extents, work.ranges)
+    tile = raw_required(indices, where_, s.extents, work.ranges)
+    marked = constant_axes(work, s, exact)
+    sticking: set[Axis] = set()
+    out = []
+    for a, e, t in zip(s.axes, exact, tile, strict=True):
+        if a in marked and t is not None and not e.whole:
+            bound = rounded(work, s, a, t.bound)
+            out.append(Interval(t.start, as_expr(bound), bound))
+            sticking.add(a)
+        else:
+            out.append(e)
+    return out, frozenset(sticking)
+
+
+def consumers_inside(work: Context, s: Stage, owner: Placed, boxes: dict[int, Box]) -> list[Stage]:
+    """The readers of s; boxes of readers that are computed deeper are found on the way."""
+    found = []
+    for c in work.plan.stages:
+        if s.id in c.sources:
+            if c.id not in boxes:
+                if c.id not in work.plan.placements:
+                    place = work.plan.placements[s.id].directive
+                    why = f"{c.name} reads it too and is computed outside that loop"
+                    problem = (place.at() if place else NOWHERE).problem(
+                        "P204",
+                        f'{s.name} cannot be computed at {owner.stage.name}\'s "{work.plan.placements[s.id].loop}"',
+                        why,
+                        (f"compute_root, or compute {c.name} there as well",),
+                        path=s.path,
+                        source=s.source,
+                    )
+                    raise PlanError([problem])
+                interval, _ = needed_box(work, c, boxes, owner)
+                boxes[c.id] = dict(zip(c.axes, interval, strict=True)) | {
+                    a: whole(n) for a, n in zip(c.reduce_axes, c.reduction.extents if c.reduction else (), strict=True)
+                }
+            elif c.reduction is not None and c.id != owner.stage.id:
+                boxes[c.id] = {**boxes[c.id], **{a: whole(n) for a, n in zip(c.reduce_axes, c.reduction.extents, strict=True)}}
+            found.append(c)
+    return found
+
+
+def constant_axes(work: Context, s: Stage, box: Sequence[Interval]) -> set[Axis]:
+    """Axes with a loop that must be constant and not longer than the box: unrolled, vectorised, or dealt to threads."""
+    nest = start(s.path, s.axes, [i.bound for i in box], s.reduce_axes, s.reduction.extents if s.reduction else ())
+    nest, _ = shape(nest, placing.shaping(work, s), work.native, s.dtype)
+    marked = (
+        {loop.var for loop in nest.loops if loop.kind in (VECTOR, UNROLLED, THREAD)}
+        if not work.plan.gpu
+        else {loop.var for loop in nest.loops}
+    )
+    out: set[Axis] = set()
+    for a in s.axes:
+        used = set(axes_of(nest.value(a)))
+        if used & marked:
+            out.add(a)
+    return out
+
+
+def rounded(work: Context, s: Stage, a: Axis, bound: Extent) -> Extent:
+    """The bound rounded up so that this axis's splits divide it."""
+    assert isinstance(bound, int)
+    if work.plan.gpu and (fetch := nests.fetch_of(work.plan.directives.get(s.id, ()))) is not None:
+        vector = (fetch.vector or 1) if a is s.axes[-1] else 1
+        return -(-bound // vector) * vector
+    nest = start(s.path, s.axes, [bound if x is a else 1 for x in s.axes], s.reduce_axes, s.reduction.extents if s.reduction else ())
+    nest, _ = shape(nest, placing.shaping(work, s), work.native, s.dtype)
+    _, high = bounds(nest.value(a), {loop.var: loop.extent for loop in nest.loops})
+    return max(bound, high + 1) if isinstance(high, int) else bound

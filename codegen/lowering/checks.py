@@ -1,0 +1,111 @@
+"""What cannot be computed where a plan puts it, in sentences."""
+
+from __future__ import annotations
+
+from fluorite.algo.graph import Stage
+from fluorite.schedule.directives import Directive, Reorder, Tile, Vectorize
+from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loop
+from fluorite.schedule.nest import VECTOR, Loop, Nest
+from fluorite.schedule.notation.places import NOWHERE, Place
+
+from .context import Context, Placed
+
+
+def check_results(work: Context) -> None:
+    """A result, or what another kernel reads, must be stored whole."""
+    for i, at in work.plan.placements.items():
+        if i in work.plan.outputs:
+            s, place = work.by_id[i], at.directive.at() if at.directive else NOWHERE
+            reader = next((c.name for c in work.graph.consumers[i] if c.id not in work.by_id), None)
+            why = f"{reader} reads it in another kernel" if reader else f"it is a result of {s.method}"
+            work.problems.append(
+                place.problem(
+                    "P205",
+                    f"{s.name} cannot be computed inside {work.by_id[at.owner].name}",
+                    f"{why}, so all of it is needed",
+                    ("compute_root",),
+                    path=s.path,
+                    source=s.source,
+                )
+            )
+
+
+def check_arg(work: Context, s: Stage, nest: Nest) -> None:
+    """argmax and argmin keep one running best: no loop over other positions inside their loops, and no vectors."""
+    if s.reduction is None or not s.reduction.kind.startswith("arg"):
+        return
+    first = next((n for n, loop in enumerate(nest.loops) if loop.reduction), len(nest.loops))
+    wrong = next((loop for n, loop in enumerate(nest.loops) if not loop.reduction and (n > first or loop.kind == VECTOR)), None)
+    place = next((d.at() for d in work.plan.directives.get(s.id, ()) if isinstance(d, Reorder | Tile | Vectorize)), NOWHERE)
+    if wrong is None and not keeps_order(s, nest):
+        axes = ", ".join(a.name for a in s.reduce_axes)
+        work.problems.append(
+            place.problem(
+                "P214",
+                f"{s.name}: the loops of {s.reduction.kind} no longer run in the order of {axes}",
+                "of equal values the first one counts",
+                (f"keep {axes} in order",),
+                path=s.path,
+                source=s.source,
+            )
+        )
+    if wrong is not None:
+        what = "is vectorised" if wrong.kind == VECTOR else f"lies inside a loop of {s.reduction.kind}"
+        work.problems.append(
+            place.problem(
+                "P214",
+                f"{s.name}: loop {wrong.name} {what}",
+                "its running best is one value",
+                ("keep the reduction loops innermost",),
+                path=s.path,
+                source=s.source,
+            )
+        )
+
+
+def check_placements(work: Context, owner: Stage, nest: Nest) -> None:
+    """Every stage computed at a loop of this nest: is there such a loop, may it be computed there, do its readers come later?"""
+    vector = next((n for n, loop in enumerate(nest.loops) if loop.kind == VECTOR), len(nest.loops))
+    for i, at in work.plan.placements.items():
+        if at.owner != owner.id:
+            continue
+        s, place, why = work.by_id[i], at.directive.at("axis") if at.directive else NOWHERE, ""
+        if nest.loop(at.loop) is None:
+            work.problems.append(no_such_loop(s, owner, nest, at))
+        elif nest.position(at.loop) >= vector:
+            why = f"{nest.loops[vector].name} is vectorised, and a stage is not computed in the lanes of another"
+        else:
+            late = next(
+                (c for c in work.plan.stages if i in c.sources and not is_inside(work, c.id, owner.id, nest.position(at.loop), nest)), None
+            )
+            if late is not None:
+                why = f"{late.name} reads it too, and is computed outside that loop"
+        if why:
+            work.problems.append(
+                place.problem(
+                    "P204",
+                    f'{s.name} cannot be computed at {owner.name}\'s "{at.loop}"',
+                    f"{why}; legal: {legal_loops(nest)}",
+                    (),
+                    path=s.path,
+                    source=s.source,
+                )
+            )
+
+
+def is_inside(work: Context, i: int, owner: int, position: int, nest: Nest) -> bool:
+    """Whether stage i is computed within this loop of the owner."""
+    if i == owner:
+        return True
+    at = work.plan.placements.get(i)
+    if at is None:
+        return False
+    if at.owner == owner:
+        return nest.loop(at.loop) is None or nest.position(at.loop) >= position
+    return is_inside(work, at.owner, owner, position, nest)
+
+
+def directive_of(work: Context, p: Placed, loop: Loop, kind: type[Directive]) -> Place:
+    """Where the plan made the loop what it is."""
+    found = [d for d in work.plan.directives.get(p.stage.id, ()) if isinstance(d, kind)]
+    return found[0].at("axis") if found else NOWHERE

@@ -1,0 +1,63 @@
+"""What lowering knows while it works on one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fluorite.algo.errors import Problem
+from fluorite.algo.expr import Axis, Const, Expr
+from fluorite.algo.extent import Extent
+from fluorite.algo.graph import Graph, Stage
+from fluorite.schedule.directives import Directive
+from fluorite.schedule.grouping import Placement
+from fluorite.schedule.nest import Loop, Nest
+from fluorite.schedule.regions import Box
+
+from ..statements import Buffer
+
+TRUE, FALSE = Const(True, "bool", False), Const(False, "bool", False)
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """What one kernel computes: stages in producer order (inlined ones gone), those that must reach global memory, directives by stage."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    outputs: frozenset[int]
+    directives: Mapping[int, tuple[Directive, ...]]
+    placements: Mapping[int, Placement]
+    gpu: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A stage with its nest over a box, and how its axes follow from the loops."""
+
+    stage: Stage
+    nest: Nest
+    box: Box
+    values: Mapping[Axis, Expr]
+    padded: frozenset[Axis]
+
+
+@dataclass(eq=False)
+class Context:
+    """One kernel's lowering. `native(dtype)` is the number of lanes of the widest vector. The only thing here that changes."""
+
+    graph: Graph
+    plan: KernelPlan
+    native: Callable[[str], int]
+    problems: list[Problem] = field(default_factory=list)
+    nests: dict[int, Nest] = field(default_factory=dict)
+    ranges: dict[Axis, Extent] = field(default_factory=dict)
+    storage: dict[int, tuple[Buffer, tuple[Expr, ...]]] = field(default_factory=dict)  # stage -> its buffer, and the origin of indices
+    allocated: list[Buffer] = field(default_factory=list)
+    initialised: set[int] = field(default_factory=set)
+    parallel: list[str] = field(default_factory=list)  # the parallel loop around the place that is being lowered
+    lanes: Mapping[str, Extent] = field(default_factory=dict)  # GPU: the kernel's threads
+    threads: list[Loop] = field(default_factory=list)  # GPU: the thread loops around the place that is being lowered
+
+    def __post_init__(self) -> None:
+        self.by_id: Mapping[int, Stage] = {s.id: s for s in self.plan.stages}

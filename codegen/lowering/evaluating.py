@@ -1,0 +1,64 @@
+"""The innermost statement: a stage's value over loop variables, reading buffers at their own origins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary, rewrite
+from fluorite.algo.extent import Extent
+from fluorite.algo.linear import simplify, within
+
+from ..reductions import accumulate, accumulators
+from ..statements import Statement, Store
+from . import logic
+from .context import Context, Placed
+
+
+def update(work: Context, p: Placed, known: Sequence[Expr]) -> Statement:
+    value = value_of(work, p)
+    if known:
+        value = logic.assume(value, known, work.ranges)
+    s = p.stage
+    if s.reduction is None:
+        return Store(s.id, own_index(work, p), value)
+    scalar = accumulators(s)[0].id
+    if scalar in work.storage:
+        return accumulate(s, scalar, (as_expr(0),), value, p.values)
+    return accumulate(s, s.id, own_index(work, p), value, p.values)
+
+
+def own_index(work: Context, p: Placed) -> tuple[Expr, ...]:
+    _, origin = work.storage[p.stage.id]
+    return tuple(simplify(binary("sub", p.values[a], o), work.ranges) for a, o in zip(p.stage.axes, origin, strict=True))
+
+
+def value_of(work: Context, p: Placed) -> Expr:
+    """The stage's value over loop variables, reading buffers at their own origins."""
+    memo: dict[Expr, Expr] = {}
+
+    def rule(e: Expr) -> Expr | None:
+        if isinstance(e, Axis):
+            return p.values.get(e)
+        if isinstance(e, Read):
+            if e.source in work.by_id:
+                buffer, origin = work.storage[e.source]
+                local = tuple(simplify(binary("sub", i, o), work.ranges) for i, o in zip(e.index, origin, strict=True))
+                return Read(e.source, clamped(work, local, buffer.shape) if p.padded else local, e.dtype)
+            if p.padded:
+                return Read(e.source, clamped(work, e.index, work.graph[e.source].shape), e.dtype)
+        return None
+
+    return simplify(rewrite(logic.eager(p.stage.value, p.stage.ranges, partial(shape_of, work)), rule, memo), work.ranges)
+
+
+def shape_of(work: Context, source: int) -> tuple[Extent, ...]:
+    return work.graph[source].shape
+
+
+def clamped(work: Context, index: tuple[Expr, ...], shape_: tuple[Extent, ...]) -> tuple[Expr, ...]:
+    """The index, clamped where a tile that sticks out could leave the tensor."""
+    return tuple(
+        i if within(i, n, work.ranges) or not i.weak else Op("edge", (i, as_expr(n)), "int32", True)
+        for i, n in zip(index, shape_, strict=True)
+    )

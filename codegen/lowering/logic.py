@@ -1,0 +1,99 @@
+"""Conditions over index expressions: joining them, bounding them over a tile, and what an expression becomes where they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, binary, rewrite, walk
+from fluorite.algo.extent import Extent, nonnegative
+from fluorite.algo.linear import is_index, linear, simplify, within
+
+from .context import TRUE
+
+
+def same(a: Expr, b: Expr) -> bool:
+    d = linear(binary("sub", a, b))
+    return not d.terms and d.constant == 0
+
+
+def conjunction(conditions: Sequence[Expr]) -> Expr:
+    out: Expr = TRUE
+    for c in dict.fromkeys(conditions):
+        if isinstance(c, Const):
+            if not c.value:
+                return c
+            continue
+        out = c if out is TRUE else out & c
+    return out
+
+
+def conjuncts(c: Expr) -> list[Expr]:
+    return [*conjuncts(c.args[0]), *conjuncts(c.args[1])] if isinstance(c, Op) and c.op == "and" else [c]
+
+
+def extreme(e: Expr, tile: Mapping[Axis, Extent], largest: bool) -> Expr | None:
+    """A bound of e over the tile's variables, exact for linear forms; None where there is no simple one."""
+    form = linear(e)
+    total: Expr = as_expr(form.constant)
+    for atom, c in form.terms:
+        upper = nonnegative(c) == largest
+        part: Expr | None = atom
+        if isinstance(atom, Axis) and atom in tile:
+            part = as_expr(tile[atom] - 1) if upper else as_expr(0)
+        elif set(axes_of(atom)) & set(tile):
+            part = extreme_atom(atom, tile, upper)
+        if part is None or not (nonnegative(c) or nonnegative(c * -1)):
+            return None
+        total = binary("add", total, binary("mul", part, as_expr(c)))
+    return total
+
+
+def extreme_atom(atom: Expr, tile: Mapping[Axis, Extent], upper: bool) -> Expr | None:
+    match atom:
+        case Op(op="floordiv" | "edge" as op, args=(a, b)) if not axes_of(b):
+            inner = extreme(a, tile, upper)
+            return None if inner is None else Op(op, (inner, b), atom.dtype, atom.weak)
+        case Op(op="min" | "max" as op, args=(a, b)) if is_index(atom):
+            x, y = extreme(a, tile, upper), extreme(b, tile, upper)
+            return None if x is None or y is None else binary(op, x, y)
+        case Op(op="mod" | "wrap" | "reflect", args=(_, n)) if not axes_of(n):
+            return binary("sub", n, as_expr(1)) if upper else as_expr(0)
+    return None
+
+
+def throughout(test: Expr, tile: Mapping[Axis, Extent]) -> Expr | None:
+    """A condition under which a comparison holds for the whole tile."""
+    assert isinstance(test, Op)
+    a, b = test.args
+    worst = extreme(binary("sub", a, b), tile, True)
+    return None if worst is None else worst < 0 if test.op == "lt" else worst <= 0
+
+
+def assume(e: Expr, known: Sequence[Expr], ranges: Mapping[Axis, Extent]) -> Expr:
+    """e where the known conditions hold: clamps and choices that they decide are gone."""
+    facts = set(known)
+
+    def rule(n: Expr) -> Expr | None:
+        if n in facts:
+            return TRUE
+        match n:
+            case Op(op="edge" | "reflect" | "wrap", args=(a, size)) if (as_expr(0) <= a) in facts and (a < size) in facts:
+                return a
+        return None
+
+    return simplify(rewrite(e, rule), ranges)
+
+
+def eager(e: Expr, ranges: Mapping[Axis, Extent], shape_of: Callable[[int], tuple[Extent, ...]]) -> Expr:
+    """e with every choice whose branches may both be computed, because all that they read is there, as a select: that vectorises."""
+
+    def readable(x: Expr) -> bool:
+        return all(within(i, n, ranges) for r in walk(x) if isinstance(r, Read) for i, n in zip(r.index, shape_of(r.source), strict=True))
+
+    def rule(n: Expr) -> Expr | None:
+        match n:
+            case Op(op="where", args=(_, a, b)) if readable(a) and readable(b):
+                return Op("select", n.args, n.dtype, n.weak)
+        return None
+
+    return rewrite(e, rule)

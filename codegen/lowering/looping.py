@@ -1,0 +1,137 @@
+"""The loops of one stage, outermost first, with the producers that are computed inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fluorite.algo.errors import PlanError
+from fluorite.algo.expr import Expr, as_expr, axes_of, binary
+from fluorite.algo.graph import Stage
+from fluorite.algo.linear import linear, simplify
+from fluorite.schedule.directives import Parallel, StoreIn, Vectorize
+from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
+
+from ..gpu import legality
+from ..statements import Allocate, Buffer, For, If, Statement, sequence
+from . import bounding, checks, guarding, logic, placing, reducing, tiling
+from .context import Context, Placed
+
+
+def loops(work: Context, p: Placed, k: int) -> Statement:
+    nest = p.nest
+    first_reduction = next((n for n, loop in enumerate(nest.loops) if loop.reduction), None)
+    if k == first_reduction and p.stage.id not in work.initialised:
+        work.initialised.add(p.stage.id)
+        return reducing.reduction(work, p, k)
+    if k == tiling.tile_start(work, p):
+        return tiling.tile(work, p, nest.loops[k:], k)
+    loop = nest.loops[k]
+    inside = [work.by_id[i] for i, at in work.plan.placements.items() if at.owner == p.stage.id and at.loop == loop.name]
+    inside.sort(key=lambda s: work.plan.stages.index(s))
+    if loop.kind == THREAD:
+        work.threads.append(loop)
+    if loop.kind == PARALLEL:
+        if work.parallel:
+            raise PlanError(
+                [
+                    checks.directive_of(work, p, loop, Parallel).problem(
+                        "P212",
+                        f"parallel: {p.stage.name} is computed inside {work.parallel[-1]}, which is parallel already",
+                        "parallel loops do not nest",
+                        ("parallel only the outer one",),
+                        path=p.stage.path,
+                        source=p.stage.source,
+                    )
+                ]
+            )
+        work.parallel.append(f"{loop.name} of {p.stage.name}")
+    body = with_producers(work, p, k, inside, lambda: loops(work, p, k + 1))
+    if loop.kind == PARALLEL:
+        work.parallel.pop()
+    if loop.kind == THREAD:
+        work.threads.pop()
+    return for_loop(work, p, loop, body, k)
+
+
+def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> Statement:
+    """The loop with every guard that its variable completes: as a shorter extent where that is linear, else as a test."""
+    extent = as_expr(loop.extent)
+    tests: list[Expr] = []
+    known = {x.var for x in p.nest.loops[: k + 1]}
+    late = set(guarding.late_guards(work, p))
+    if loop.kind == VECTOR:
+        inner = next(x for x in p.nest.loops[k + 1 :] if not isinstance(x.extent, int) or x.kind not in (SERIAL, VECTOR, UNROLLED))
+        what = f"is {inner.kind}" if isinstance(inner.extent, int) else f"has {inner.extent} iterations, known only when the kernel runs"
+        why = "loops inside a vector are serial or unrolled, and of constant extent"
+        raise PlanError(
+            [
+                checks.directive_of(work, p, loop, Vectorize).problem(
+                    "P215",
+                    f"vectorize: {inner.name}, inside {loop.name}, {what}",
+                    why,
+                    (f"reorder so that {loop.name} is innermost",),
+                    path=p.stage.path,
+                    source=p.stage.source,
+                )
+            ]
+        )
+    for value, limit in guarding.guards_of(work, p):
+        form = linear(value)
+        if (value, limit) in late:
+            continue
+        if loop.var not in set(axes_of(value)) or not all(a in known or not guarding.is_loop(work, p, a) for a in axes_of(value)):
+            continue
+        if (
+            loop.kind not in (THREAD, UNROLLED)
+            and form.coefficient(loop.var) == 1
+            and loop.var not in {a for x in form.atoms if x is not loop.var for a in axes_of(x)}
+        ):
+            extent = binary("min", extent, binary("sub", limit, binary("sub", value, loop.var)))
+        else:
+            tests.append(value < limit)
+    if loop.kind == SERIAL and not loop.reduction and not work.plan.gpu:
+        extent = guarding.inside_only(work, p, loop, k, extent)
+    extent = simplify(extent, work.ranges)
+    if tests:
+        body = If(logic.conjunction(tests), body)
+    return For(loop.var, loop.name, as_expr(0), extent, loop.kind, loop.lane, body)
+
+
+def with_producers(work: Context, p: Placed, k: int, producers: Sequence[Stage], rest: Callable[[], Statement]) -> Statement:
+    if not producers:
+        return rest()
+    parts: list[Statement] = []
+    buffers: list[Buffer] = []
+    boxes = bounding.boxes_at(work, p, k)
+    together = bounding.boxes_at(work, p, k, by_block=True) if work.plan.gpu else boxes
+    for s in producers:
+        memory = placing.memory_of(work, s)
+        interval, sticking = bounding.needed_box(work, s, together if memory == "shared" else boxes, p)
+        box = dict(zip(s.axes, interval, strict=True))
+        boxes[s.id] = box
+        if memory == "shared":
+            together[s.id] = box
+        buffer = Buffer(s.id, s.name, s.dtype, tuple(i.bound for i in interval), memory)
+        if work.plan.gpu and not all(isinstance(n, int) for n in buffer.shape):
+            raise legality.symbolic(s, buffer.shape, work.plan.directives.get(s.id, ()))
+        if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):
+            d = next(d for d in work.plan.directives[s.id] if isinstance(d, StoreIn))
+            raise PlanError(
+                [
+                    d.at("memory").problem(
+                        "P213",
+                        f"store_in: {d.memory}: {s.name} keeps {' x '.join(map(str, buffer.shape))} elements at a time",
+                        "registers and stack hold a constant number",
+                        ("compute it at a loop further inside", "leave store_in out"),
+                        path=s.path,
+                        source=s.source,
+                    )
+                ]
+            )
+        work.storage[s.id] = (buffer, tuple(i.start for i in interval))
+        buffers.append(buffer)
+        parts.append(loops(work, placing.place(work, s, box, sticking), 0))
+    body = sequence(*parts, rest())
+    for b in reversed(buffers):
+        body = Allocate(b, body)
+    return body

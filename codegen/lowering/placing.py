@@ -1,0 +1,113 @@
+"""A stage over a box: its nest, its guards, where its result is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fluorite.algo.errors import PlanError
+from fluorite.algo.expr import Axis, as_expr, axes_of, binary
+from fluorite.algo.graph import Stage
+from fluorite.algo.linear import simplify
+from fluorite.schedule.directives import Directive, Fetch, GpuThreads, StoreIn
+from fluorite.schedule.loop_checks import SHAPING
+from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Guard, Nest, shape, shifted, start
+from fluorite.schedule.regions import Box
+
+from ..gpu import legality, nests
+from . import checks, logic
+from .context import Context, Placed
+
+
+def place(work: Context, s: Stage, box: Box, sticking: frozenset[Axis]) -> Placed:
+    """The stage's nest over the box. `sticking` axes may reach outside the tensor."""
+    reduction = s.reduction
+    bounds_of = [box[a].bound for a in s.axes]
+    nest = start(s.path, s.axes, bounds_of, s.reduce_axes, reduction.extents if reduction else ())
+    nest, problems = shape(nest, shaping(work, s), work.native, s.dtype, s.source)
+    work.problems += problems
+    nest = replace(nest, loops=tuple(replace(x, kind=SERIAL) if x.kind in (VECTOR, UNROLLED) and x.extent == 1 else x for x in nest.loops))
+    if work.plan.gpu:
+        if problems:
+            raise PlanError(work.problems)
+        nest = on_gpu(work, s, nest)
+    nest = shift_tails(work, s, nest)
+    guards = list(nest.guards)
+    for a in s.axes:
+        i = box[a]
+        if a not in sticking and not logic.same(i.length, as_expr(i.bound)):
+            guards.append(Guard(a, i.length))
+    nest = replace(nest, guards=tuple(guards))
+    work.nests[s.id] = nest
+    checks.check_placements(work, s, nest)
+    checks.check_arg(work, s, nest)
+    if work.problems:
+        raise PlanError(work.problems)
+    for loop in nest.loops:
+        work.ranges[loop.var] = loop.extent
+    values = {a: simplify(binary("add", box[a].start, nest.value(a)), work.ranges) for a in s.axes}
+    values |= {a: simplify(nest.value(a), work.ranges) for a in s.reduce_axes}
+    return Placed(s, nest, box, values, sticking)
+
+
+def shift_tails(work: Context, s: Stage, nest: Nest) -> Nest:
+    """Tails of vectorised axes overlap what came before where producers are computed per part: those then never reach outside either."""
+    owners = [nest.position(at.loop) for at in work.plan.placements.values() if at.owner == s.id and nest.loop(at.loop)]
+    vectors = {loop.var for loop in nest.loops if loop.kind == VECTOR}
+    for guard in nest.guards:
+        asked = guard.tail == "shift"
+        if (
+            work.plan.gpu
+            or guard.outer is None
+            or guard.inner is None
+            or not (asked or (guard.tail == "auto" and set(axes_of(nest.value(guard.inner))) & vectors))
+        ):
+            continue
+        parts = [n for n, loop in enumerate(nest.loops) if loop.var in set(axes_of(nest.value(guard.outer)))]
+        if asked or (parts and any(n >= min(parts) for n in owners)):
+            nest = shifted(nest, guard) or nest
+    return nest
+
+
+def on_gpu(work: Context, s: Stage, nest: Nest) -> Nest:
+    nest = nests.arranged(nest)
+    ds = work.plan.directives.get(s.id, ())
+    work.problems += legality.any_nest(s, nest, ds, work.native)
+    if work.problems:
+        raise PlanError(work.problems)
+    if s.id not in work.plan.placements:
+        work.lanes = nests.lanes_of(nest)
+        work.problems += legality.root_nest(s, nest, ds)
+    else:
+        work.problems += legality.moved_nest(s, nest, ds, work.storage[s.id][0].memory, in_all_threads(work), work.lanes)
+    if work.problems:
+        raise PlanError(work.problems)
+    return nest
+
+
+def in_all_threads(work: Context) -> bool:
+    return {loop.lane for loop in work.threads} == set(work.lanes)
+
+
+def shaping(work: Context, s: Stage) -> tuple[Directive, ...]:
+    ds = work.plan.directives.get(s.id, ())
+    fetch = nests.fetch_of(ds) if work.plan.gpu else None
+    if fetch is not None and work.lanes and s.axes and s.reduction is None:
+        return nests.dealt(s, fetch, work.lanes)
+    return tuple(d for d in ds if isinstance(d, SHAPING))
+
+
+def memory_of(work: Context, s: Stage) -> str:
+    if work.plan.gpu:
+        return gpu_memory(work, s)
+    chosen = next((d.memory for d in work.plan.directives.get(s.id, ()) if isinstance(d, StoreIn)), None)
+    return {"registers": "local", "stack": "local", "shared": "shared", "global": "workspace", None: "workspace"}[chosen]
+
+
+def gpu_memory(work: Context, s: Stage) -> str:
+    ds = work.plan.directives.get(s.id, ())
+    chosen = next((d.memory for d in ds if isinstance(d, StoreIn)), None)
+    if chosen == "global":
+        raise legality.not_in_kernel(s, ds)
+    if chosen is None:
+        return "local" if in_all_threads(work) and not any(isinstance(d, GpuThreads | Fetch) for d in ds) else "shared"
+    return "shared" if chosen == "shared" else "local"

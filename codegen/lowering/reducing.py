@@ -1,0 +1,84 @@
+"""Reductions: where they start, what they accumulate into, and when the result is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fluorite.algo.expr import Expr, Read, as_expr, axes_of
+from fluorite.schedule.nest import THREAD, VECTOR, Loop
+
+from ..gpu import nests
+from ..reductions import accumulators, initial
+from ..statements import Allocate, If, Statement, Store, sequence
+from . import evaluating, guarding, logic, looping, tiling
+from .context import Context, Placed
+
+
+def reduction(work: Context, p: Placed, k: int) -> Statement:
+    """Initialise what the loops inside k accumulate into, then run them."""
+    inner = p.nest.loops[k:]
+    spatial = tuple(loop for loop in inner if not loop.reduction)
+    reduction = p.stage.reduction
+    assert reduction is not None
+    if work.plan.gpu and nests.reduces_by_block(p.nest):
+        return block_reduction(work, p, k)
+    outside_vector = any(loop.kind == VECTOR for loop in p.nest.loops[:k])
+    if not spatial and not outside_vector:
+        start_scalars(work, p)
+        return accumulated(work, p, looping.loops(work, p, k), ())
+    init_store = Store(p.stage.id, evaluating.own_index(work, p), initial(p.stage)[0])
+    return sequence(initialising(work, p, spatial, k, init_store), looping.loops(work, p, k))
+
+
+def start_scalars(work: Context, p: Placed) -> None:
+    """From here on the reduction accumulates into scalars of its own."""
+    for b in accumulators(p.stage):
+        work.storage[b.id] = (b, (as_expr(0),))
+
+
+def accumulated(work: Context, p: Placed, loops: Statement, guards: Sequence[tuple[Expr, Expr]]) -> Statement:
+    """The loops of a reduction between the start of its scalars and the store of its result."""
+    scalars = accumulators(p.stage)
+    init = [Store(b.id, (as_expr(0),), e) for b, e in zip(scalars, initial(p.stage), strict=True)]
+    store: Statement = kept(work, p, Store(p.stage.id, evaluating.own_index(work, p), Read(scalars[0].id, (as_expr(0),), scalars[0].dtype)))
+    if guards:
+        store = If(logic.conjunction([v < n for v, n in guards]), store)
+    body = sequence(*init, loops, store)
+    for b in reversed(scalars):
+        body = Allocate(b, body)
+    return body
+
+
+def block_reduction(work: Context, p: Placed, k: int) -> Statement:
+    accumulator = accumulators(p.stage)[0]
+    work.storage[accumulator.id] = (accumulator, (as_expr(0),))
+    reducing = [loop for loop in p.nest.loops[k:] if loop.kind == THREAD]
+    work.threads += reducing
+    body = looping.loops(work, p, k + len(reducing))
+    del work.threads[len(work.threads) - len(reducing) :]
+    return nests.block_reduction(
+        p.stage, p.nest, body, lambda value: kept(work, p, Store(p.stage.id, evaluating.own_index(work, p), value))
+    )
+
+
+def kept(work: Context, p: Placed, store: Statement) -> Statement:
+    """The store of a finished reduction, inside the guards that could not be tested further out."""
+    reduced = {loop.var for loop in p.nest.loops if loop.reduction}
+    tests = [v < n for v, n in guarding.late_guards(work, p) if not set(axes_of(v)) & reduced]
+    return If(logic.conjunction(tests), store) if tests else store
+
+
+def initialising(work: Context, p: Placed, spatial: tuple[Loop, ...], k: int, store: Statement) -> Statement:
+    if not spatial:
+        return store
+    reduced = {loop.var for loop in p.nest.loops if loop.reduction}
+    guards = [
+        (v, n) for v, n in guarding.guards_of(work, p) if not (set(axes_of(v)) & reduced) and set(axes_of(v)) & {x.var for x in spatial}
+    ]
+    outer = [(v, n) for v, n in guarding.late_guards(work, p) if not set(axes_of(v)) & (reduced | {x.var for x in spatial})]
+    body = tiling.versions(work, p, spatial, guards, [], lambda _: store)
+    return If(logic.conjunction([v < n for v, n in outer]), body) if outer else body
+
+
+def initialised(work: Context, p: Placed) -> bool:
+    return p.stage.id in work.initialised

@@ -1,0 +1,136 @@
+"""Tiles, the innermost constant loops: a fast version where every lane is inside, and guarded ones for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, rewrite, walk
+from fluorite.algo.linear import is_index, simplify
+from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Loop
+
+from ..reductions import accumulators, initial
+from ..statements import For, If, Statement, Store, sequence
+from . import evaluating, guarding, logic, reducing
+from .context import FALSE, Context, Placed
+
+
+def tile_start(work: Context, p: Placed) -> int:
+    """The outermost of the innermost constant loops, beginning with one that is vectorised or unrolled."""
+    loops = p.nest.loops
+    owners = {at.loop for at in work.plan.placements.values() if at.owner == p.stage.id}
+    k = len(loops)
+    while (
+        k > 0
+        and isinstance(loops[k - 1].extent, int)
+        and loops[k - 1].name not in owners
+        and loops[k - 1].kind in (SERIAL, VECTOR, UNROLLED)
+    ):
+        k -= 1
+    while k < len(loops) and loops[k].kind == SERIAL:
+        k += 1
+    return k
+
+
+def tile(work: Context, p: Placed, loops: Sequence[Loop], k: int) -> Statement:
+    inside = {x.var for x in loops}
+    guards = [(v, n) for v, n in guarding.guards_of(work, p) if set(axes_of(v)) & inside]
+    lanes = {x.var for x in loops if x.kind in (VECTOR, UNROLLED)} if any(x.kind == VECTOR for x in loops) else set()
+    first = next((n for n, x in enumerate(loops) if x.reduction), None)
+    start_here = (
+        first if first is not None and not any(x.reduction for x in p.nest.loops[:k]) and not reducing.initialised(work, p) else None
+    )
+    if start_here is not None and not any(not x.reduction for x in loops[start_here:]) and not any(x.kind == VECTOR for x in p.nest.loops):
+        reducing.start_scalars(work, p)
+    body = versions(work, p, loops, guards, interior(work, p, lanes), lambda fast: evaluating.update(work, p, fast), start_here)
+    outer = [v < n for v, n in guarding.late_guards(work, p) if not set(axes_of(v)) & inside]
+    return If(logic.conjunction(outer), body) if outer else body
+
+
+def versions(
+    work: Context,
+    p: Placed,
+    loops: Sequence[Loop],
+    guards: Sequence[tuple[Expr, Expr]],
+    tests: Sequence[Expr],
+    leaf: Callable[[Sequence[Expr]], Statement],
+    reduction_at: int | None = None,
+) -> Statement:
+    """The loops as marked where all guards and tests hold throughout; where only guards do, with clamped reads; else serial, tested."""
+    tile = {x.var: x.extent for x in loops}
+    conditions: list[Expr] = []
+    for value, limit in guards:
+        worst = logic.extreme(value, tile, True)
+        conditions.append(FALSE if worst is None else simplify(worst < limit, work.ranges))
+    decided = {t: c for t in tests if (c := logic.throughout(t, tile)) is not None}
+    lanes = {x.var for x in loops if x.kind == VECTOR}
+    needed = [t for t in decided if set(axes_of(t)) & lanes]
+    held = logic.conjunction([*conditions, *(simplify(decided[t], work.ranges) for t in needed)])
+    everywhere = logic.conjunction([simplify(c, work.ranges) for c in decided.values()])
+    if isinstance(held, Const) and not held.value:
+        return written(work, p, loops, leaf([]), reduction_at, guards, False)
+    fast = written(work, p, loops, leaf(needed), reduction_at, (), True)
+    if len(needed) < len(decided) and everywhere is not FALSE:
+        best = written(work, p, loops, leaf(list(decided)), reduction_at, (), True)
+        rest = logic.conjunction([simplify(c, work.ranges) for t, c in decided.items() if t not in set(needed)])
+        fast = best if isinstance(rest, Const) and rest.value else If(rest, best, fast)
+    if isinstance(held, Const):
+        return fast
+    slow = written(work, p, loops, leaf([]), reduction_at, guards, False)
+    stored = logic.conjunction(conditions)
+    if needed and stored is not FALSE and not work.plan.gpu:
+        clamped = written(work, p, loops, leaf([]), reduction_at, (), True)
+        slow = clamped if isinstance(stored, Const) else If(stored, clamped, slow)
+    return If(held, fast, slow)
+
+
+def written(
+    work: Context,
+    p: Placed,
+    loops: Sequence[Loop],
+    leaf: Statement,
+    reduction_at: int | None,
+    guards: Sequence[tuple[Expr, Expr]],
+    marked: bool,
+) -> Statement:
+    """One version of a tile: its loops around the leaf, with the initialisation of a reduction that begins inside it."""
+
+    def around(inner: Sequence[Loop], body: Statement, tests: Sequence[tuple[Expr, Expr]]) -> Statement:
+        if tests:
+            body = If(logic.conjunction([v < n for v, n in tests]), body)
+        for n, loop in reversed(list(enumerate(inner))):
+            # registers can only be indexed by constants, so a GPU's guarded version is written out too
+            kind = loop.kind if marked else UNROLLED if work.plan.gpu and loop.kind in (VECTOR, UNROLLED) else SERIAL
+            body = For(loop.var, loop.name, as_expr(0), as_expr(loop.extent), kind, loop.lane if marked else "", body)
+            if inner is loops and n == reduction_at:
+                spatial = [x for x in loops[n:] if not x.reduction]
+                reduced = {x.var for x in loops if x.reduction}
+                outer = [g for g in guards if not set(axes_of(g[0])) & reduced]
+                if accumulators(p.stage)[0].id in work.storage:
+                    body = reducing.accumulated(work, p, body, outer)
+                else:
+                    body = sequence(around(spatial, Store(p.stage.id, evaluating.own_index(work, p), initial(p.stage)[0]), outer), body)
+        return body
+
+    return around(loops, leaf, guards)
+
+
+def interior(work: Context, p: Placed, lanes: set[Axis]) -> list[Expr]:
+    """Conditions under which the value needs no clamp and no choice that differs between the lanes of a vector."""
+    if not lanes:
+        return []
+    found: dict[Expr, None] = {}
+
+    def rule(n: Expr) -> Expr | None:
+        match n:
+            case Op(op="edge" | "reflect" | "wrap", args=(a, size)) if set(axes_of(a)) & lanes and is_index(a):
+                found[as_expr(0) <= a] = None
+                found[a < size] = None
+                return a  # a clamp of a clamp is tested as it is when the inner one is gone
+            case Op(op="where" | "select", args=(c, _, _)) if set(axes_of(c)) & lanes and not any(isinstance(x, Read) for x in walk(c)):
+                for part in logic.conjuncts(c):
+                    if isinstance(part, Op) and part.op in ("lt", "le") and is_index(part.args[0]) and is_index(part.args[1]):
+                        found[part] = None
+        return None
+
+    rewrite(evaluating.value_of(work, p), rule)
+    return [f for f in found if not isinstance(f, Const)]
