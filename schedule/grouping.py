@@ -10,7 +10,6 @@ from fluorite.algo.graph import Graph
 
 from .directives import ComputeAt
 from .notation.places import NOWHERE, Place
-from .plan import ExecutionPlan
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,16 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """Two stages that must not share a kernel: the stages that compute each of them (its readers, if it is written into these)."""
+
+    a: frozenset[int]
+    b: frozenset[int]
+    names: tuple[str, str]
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True)
 class Group:
     """The stages of one kernel in producer order, those of them that others need, and where members are computed."""
 
@@ -32,7 +41,7 @@ class Group:
 
 
 def group_stages(
-    g: Graph, placements: Mapping[int, Placement], together: Sequence[Sequence[int]], apart: Sequence[tuple[int, int]], plan: ExecutionPlan
+    g: Graph, placements: Mapping[int, Placement], together: Sequence[Sequence[int]], apart: Sequence[Apart] = ()
 ) -> tuple[Group, ...]:
     """Kernels in an order in which each finds its inputs. Raises PlanError for one that encloses a stage outside it, or breaks `never`."""
     home = {s.id: s.id for s in g.stages}
@@ -51,7 +60,7 @@ def group_stages(
     members_of: dict[int, list[int]] = {}
     for s in g.stages:
         members_of.setdefault(root(s.id), []).append(s.id)
-    problems = _contradictions(g, root, placements, apart, plan)
+    problems = _contradictions(g, root, apart)
     if problems:
         raise PlanError(problems)
     order = _ordered(g, root, members_of, placements)
@@ -63,21 +72,14 @@ def group_stages(
     return tuple(groups)
 
 
-def _contradictions(
-    g: Graph, root: Callable[[int], int], placements: Mapping[int, Placement], apart: Sequence[tuple[int, int]], plan: ExecutionPlan
-) -> list[Problem]:
+def _contradictions(g: Graph, root: Callable[[int], int], apart: Sequence[Apart]) -> list[Problem]:
     out = []
-    for a, b in apart:
-        if a in g.by_id and b in g.by_id and root(a) == root(b):
-            why = "compute_at and the groups of fusion tie them together"
-            out.append(
-                plan.fusion.place_of("never").problem(
-                    "P230",
-                    f"{g.path_of(a)} and {g.path_of(b)} share a kernel although fusion: never forbids it",
-                    why,
-                    ("drop one of the two",),
-                )
-            )
+    for pair in apart:
+        a, b = ({root(i) for i in found if i in g.by_id} for found in (pair.a, pair.b))
+        if a & b:
+            asked = f"{pair.names[0]} and {pair.names[1]} share a kernel although fusion: never forbids it"
+            why = "compute_at, compute_inline and the groups of fusion tie stages together"
+            out.append(pair.place.problem("P230", asked, why, ("drop one of the two",)))
     return out
 
 

@@ -9,11 +9,12 @@ from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph, Stage
 
 from .directives import Cache, ComputeAt, ComputeInline, ComputeRoot, Directive, Pack, Rfactor, StageIn
-from .grouping import Group, Placement, group_stages
+from .grouping import Apart, Group, Placement, group_stages
 from .loop_checks import loop_problems
 from .machine import Machine
 from .matching import Match, assign
 from .notation.holes import AUTO
+from .notation.places import Place
 from .plan import ExecutionPlan
 from .rewrites import inline, rewrite_stage
 from .selectors import bind, bound, select
@@ -77,6 +78,7 @@ class _Work:
         self.decided_by: dict[str, str] = {}
         self.key_of: dict[str, str] = {}
         self.rewritten: set[tuple[str, int]] = set()
+        self.written_into: dict[int, frozenset[int]] = {}
 
     # ------------------------------------------------------------ rewrites
     def rewrite_from_plan(self) -> None:
@@ -136,7 +138,7 @@ class _Work:
         undecided = Undecided(
             frozenset(s.id for s in self.graph.stages if s.path not in self.chosen),
             self.together(),
-            self.apart(),
+            tuple((a.id, b.id) for a, b, _ in self.apart()),
             machine,
             self.plan.fusion.rest == "auto",
             self.plan.numerics.allows("reassociates"),
@@ -162,10 +164,17 @@ class _Work:
             if d is not None:
                 current = self.graph.stage(s.id)
                 assert current is not None
+                readers = frozenset(c.id for c in self.graph.consumers[s.id])
                 try:
                     self.graph = inline(self.graph, current, d)
+                    self.written_into[s.id] = readers
                 except PlanError as error:
                     self.problems += error.problems
+
+    def computed_in(self, i: int) -> frozenset[int]:
+        """The stage itself, or those that it has been written into."""
+        readers = self.written_into.get(i)
+        return frozenset((i,)) if readers is None else frozenset(home for r in readers for home in self.computed_in(r))
 
     # ------------------------------------------------------------ grouping
     def together(self) -> tuple[tuple[int, ...], ...]:
@@ -179,12 +188,13 @@ class _Work:
                 self.problems += [p for p in error.problems if p not in self.problems]
         return tuple(out)
 
-    def apart(self) -> tuple[tuple[int, int], ...]:
+    def apart(self) -> tuple[tuple[Stage, Stage, Place], ...]:
         out = []
         for n, pair in enumerate(self.plan.fusion.never):
+            place = self.plan.fusion.place_of("never", n)
             try:
-                for g in bind(pair, self.graph.stages, self.plan.fusion.place_of("never", n), self.graph.name):
-                    out += [(a.id, b.id) for k, a in enumerate(g) for b in g[k + 1 :]]
+                for g in bind(pair, self.graph.stages, place, self.graph.name):
+                    out += [(a, b, place) for k, a in enumerate(g) for b in g[k + 1 :]]
             except PlanError as error:
                 self.problems += [p for p in error.problems if p not in self.problems]
         return tuple(out)
@@ -266,7 +276,8 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
     groups: tuple[Group, ...] = ()
     if not work.problems:
         try:
-            groups = group_stages(work.graph, placements, together, apart, plan)
+            never = [Apart(work.computed_in(a.id), work.computed_in(b.id), (a.path, b.path), place) for a, b, place in apart]
+            groups = group_stages(work.graph, placements, together, never)
         except PlanError as error:
             work.problems += error.problems
     directives = {s.id: work.chosen.get(s.path, ()) for s in work.graph.stages}

@@ -76,7 +76,7 @@ def initialising(work: Context, p: Placed, spatial: tuple[Loop, ...], k: int, st
         (v, n) for v, n in guarding.guards_of(work, p) if not (set(axes_of(v)) & reduced) and set(axes_of(v)) & {x.var for x in spatial}
     ]
     outer = [(v, n) for v, n in guarding.late_guards(work, p) if not set(axes_of(v)) & (reduced | {x.var for x in spatial})]
-    body = tiling.versions(work, p, spatial, guards, [], lambda _: store)
+    body = tiling.versions(work, p, spatial, guards, [], lambda _known, _at: store)
     return If(logic.conjunction([v < n for v, n in outer]), body) if outer else body
 
 

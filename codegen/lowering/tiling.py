@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, rewrite, walk
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, binary, rewrite, walk
 from fluorite.algo.linear import is_index, simplify
 from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Loop
 
@@ -41,9 +42,48 @@ def tile(work: Context, p: Placed, loops: Sequence[Loop], k: int) -> Statement:
     )
     if start_here is not None and not any(not x.reduction for x in loops[start_here:]) and not any(x.kind == VECTOR for x in p.nest.loops):
         reducing.start_scalars(work, p)
-    body = versions(work, p, loops, guards, interior(work, p, lanes), lambda fast: evaluating.update(work, p, fast), start_here)
+
+    def leaf(known: Sequence[Expr], at: Placed) -> Statement:
+        return evaluating.update(work, at, known)
+
+    moved = overlapping(work, p, loops) if start_here is not None or p.stage.reduction is None else None
+    body = versions(work, p, loops, guards, interior(work, p, lanes), leaf, start_here, moved)
     outer = [v < n for v, n in guarding.late_guards(work, p) if not set(axes_of(v)) & inside]
     return If(logic.conjunction(outer), body) if outer else body
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """A tile moved back so that its last element is the last of its axis: `at` has its index values, `enough` says that there is room."""
+
+    at: Placed
+    guard: tuple[Expr, Expr]
+    enough: Expr
+
+
+def overlapping(work: Context, p: Placed, loops: Sequence[Loop]) -> Moved | None:
+    """The last vector of an axis that its width does not divide, as one that overlaps the vector before it.
+
+    None where nothing asks for it, or where what it computes again cannot be: producers were computed for the original place.
+    """
+    inside = {x.var for x in loops}
+    vectors = {x.var for x in loops if x.kind == VECTOR}
+    owners = [p.nest.position(at.loop) for at in work.plan.placements.values() if at.owner == p.stage.id and p.nest.loop(at.loop)]
+    for g in p.nest.guards:
+        if work.plan.gpu or g.outer is None or g.inner is None or g.tail not in ("auto", "shift") or isinstance(g.limit, Expr):
+            continue
+        around = set(axes_of(p.nest.value(g.outer)))
+        first = min((n for n, loop in enumerate(p.nest.loops) if loop.var in around), default=None)
+        if first is None or around & inside or not set(axes_of(p.nest.value(g.inner))) & vectors or any(n >= first for n in owners):
+            continue
+        pair = (simplify(p.nest.value(g.value), work.ranges), as_expr(g.limit))
+        if not any(pair[0] is v for v, _ in guarding.guards_of(work, p)):
+            continue
+        nest = replace(p.nest, define={**p.nest.define, g.value: binary("add", as_expr(g.limit - g.factor), g.inner)})
+        values = {a: simplify(binary("add", p.box[a].start, nest.value(a)), work.ranges) for a in p.stage.axes}
+        values |= {a: p.values[a] for a in p.stage.reduce_axes}
+        return Moved(replace(p, nest=nest, values=values), pair, simplify(as_expr(g.factor) <= as_expr(g.limit), work.ranges))
+    return None
 
 
 def versions(
@@ -52,35 +92,42 @@ def versions(
     loops: Sequence[Loop],
     guards: Sequence[tuple[Expr, Expr]],
     tests: Sequence[Expr],
-    leaf: Callable[[Sequence[Expr]], Statement],
+    leaf: Callable[[Sequence[Expr], Placed], Statement],
     reduction_at: int | None = None,
+    moved: Moved | None = None,
 ) -> Statement:
-    """The loops as marked where all guards and tests hold throughout; where only guards do, with clamped reads; else serial, tested."""
+    """The loops as marked where all guards and tests hold throughout; where only guards do, with clamped reads; else moved or serial."""
     tile = {x.var: x.extent for x in loops}
-    conditions: list[Expr] = []
+    holds: dict[Expr, Expr] = {}
     for value, limit in guards:
         worst = logic.extreme(value, tile, True)
-        conditions.append(FALSE if worst is None else simplify(worst < limit, work.ranges))
+        holds[value] = FALSE if worst is None else simplify(worst < limit, work.ranges)
+    conditions = list(holds.values())
     decided = {t: c for t in tests if (c := logic.throughout(t, tile)) is not None}
     lanes = {x.var for x in loops if x.kind == VECTOR}
     needed = [t for t in decided if set(axes_of(t)) & lanes]
     held = logic.conjunction([*conditions, *(simplify(decided[t], work.ranges) for t in needed)])
     everywhere = logic.conjunction([simplify(c, work.ranges) for c in decided.values()])
-    if isinstance(held, Const) and not held.value:
-        return written(work, p, loops, leaf([]), reduction_at, guards, False)
-    fast = written(work, p, loops, leaf(needed), reduction_at, (), True)
+    if isinstance(held, Const) and not held.value and moved is None:
+        return written(work, p, loops, leaf([], p), reduction_at, guards, False)
+    fast = written(work, p, loops, leaf(needed, p), reduction_at, (), True)
     if len(needed) < len(decided) and everywhere is not FALSE:
-        best = written(work, p, loops, leaf(list(decided)), reduction_at, (), True)
+        best = written(work, p, loops, leaf(list(decided), p), reduction_at, (), True)
         rest = logic.conjunction([simplify(c, work.ranges) for t, c in decided.items() if t not in set(needed)])
         fast = best if isinstance(rest, Const) and rest.value else If(rest, best, fast)
-    if isinstance(held, Const):
+    if isinstance(held, Const) and held.value:
         return fast
-    slow = written(work, p, loops, leaf([]), reduction_at, guards, False)
+    slow = written(work, p, loops, leaf([], p), reduction_at, guards, False)
+    if moved is not None:
+        possible = logic.conjunction([moved.enough, *(c for v, c in holds.items() if v is not moved.guard[0])])
+        if possible is not FALSE:
+            back = written(work, moved.at, loops, leaf([], moved.at), reduction_at, (), True)
+            slow = back if isinstance(possible, Const) else If(possible, back, slow)
     stored = logic.conjunction(conditions)
     if needed and stored is not FALSE and not work.plan.gpu:
-        clamped = written(work, p, loops, leaf([]), reduction_at, (), True)
+        clamped = written(work, p, loops, leaf([], p), reduction_at, (), True)
         slow = clamped if isinstance(stored, Const) else If(stored, clamped, slow)
-    return If(held, fast, slow)
+    return slow if isinstance(held, Const) else If(held, fast, slow)
 
 
 def written(

@@ -24,8 +24,8 @@ class Split(Directive):
     Legal for every loop that is still there. `factors` go outermost first, one of them may be null (what is left); three or more
     parts need names, `into`; two are called AXIS_outer and AXIS_inner.
     Gains: makes loops to parallelise, vectorise, unroll and compute at.
-    Costs: an extent that `factor` does not divide needs a `tail`: guard tests inside, shift computes the last part again, overlapping,
-    pad computes more than is kept, auto chooses.
+    Costs: an extent that `factor` does not divide needs a `tail`: guard tests inside; shift computes the last part again, overlapping the
+    one before, where there is room for it, and guards where there is not; pad computes more than is kept; auto chooses.
     """
 
     before: ClassVar[str] = "for x in 0..n"

@@ -1,14 +1,17 @@
-"""Random schedules for a graph. Many are legal; those that are not must be refused with a sentence."""
+"""Random schedules for a graph: most of them legal by construction; what is not must be refused with a sentence."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass, field
 
+from fluorite.algo.errors import PlanError
 from fluorite.algo.graph import Graph, Stage
 from fluorite.schedule import (
     Cache,
     ComputeAt,
     ComputeInline,
+    ComputeRoot,
     Directive,
     ExecutionPlan,
     Fuse,
@@ -18,104 +21,198 @@ from fluorite.schedule import (
     Reorder,
     Rfactor,
     Split,
+    StageIn,
     StoreIn,
     Tile,
     Unroll,
     Vectorize,
 )
+from fluorite.schedule.nest import PARALLEL, SERIAL, VECTOR, Nest, shape, start
+from fluorite.schedule.rewrites import operand_axes, rewrite_stage
+
+_WIDTHS = (2, 4, 8, 16)
+
+
+@dataclass
+class _Maker:
+    rng: random.Random
+    graph: Graph
+    directives: dict[str, list[Directive]] = field(default_factory=dict)
+    nests: dict[int, Nest] = field(default_factory=dict)
+    placed: dict[int, tuple[int, str]] = field(default_factory=dict)
+    together: list[tuple[str, str]] = field(default_factory=list)
+
+    def chance(self, p: float) -> bool:
+        return self.rng.random() < p
 
 
 def plan(rng: random.Random, g: Graph) -> ExecutionPlan:
-    schedule: dict[str, tuple[Directive, ...]] = {}
-    names: dict[int, list[str]] = {}
-    for s in reversed(g.stages):
-        if rng.random() < 0.15:
+    m = _Maker(rng, g)
+    for s in g.stages:
+        _rewrite(m, s)
+    for s in reversed(m.graph.stages):
+        _schedule(m, s)
+    if m.chance(0.08):
+        _mistake(m)
+    apart = [tuple("/" + s.path for s in rng.sample(m.graph.stages, 2))] if len(m.graph.stages) > 1 and m.chance(0.06) else []
+    fusion = Fusion(rest=rng.choice(["auto", "none"]), groups=tuple(m.together), never=tuple(apart))
+    return ExecutionPlan(schedule={"/" + path: tuple(ds) for path, ds in m.directives.items()}, fusion=fusion)
+
+
+# ---------------------------------------------------------------- rewrites
+def _rewrite(m: _Maker, s: Stage) -> None:
+    """Some rewrites of the stage, and now and then of what they make."""
+    rng = m.rng
+    read = list(dict.fromkeys(m.graph[i].name for i in s.sources))
+    chosen: list[Directive] = []
+    if read and m.chance(0.12):
+        name = rng.choice(read)
+        if m.chance(0.5):
+            chosen.append(StageIn(read=name, into=f"{s.name}_{name}_in"))
+        elif axes := operand_axes(s, next(m.graph[i] for i in s.sources if m.graph[i].name == name)):
+            sizes = {a: rng.choice([2, 3, 8, 16]) for a in rng.sample(axes, rng.randint(1, len(axes)))}
+            chosen.append(Pack(tensor=name, sizes=sizes, order=tuple(rng.sample(axes, len(axes))), into=f"{s.name}_{name}_packed"))
+    if m.chance(0.2 if s.reduction else 0.05):
+        names = [a.name for a in s.axes]
+        chosen.append(Cache("acc", order=tuple(rng.sample(names, len(names))) if m.chance(0.5) else ()))
+    elif s.reduction is not None and not s.reduction.kind.startswith("arg") and m.chance(0.2):
+        chosen.append(Rfactor(axis=rng.choice(s.reduce_axes).name, factor=rng.choice([1, 2, 4, 16])))
+    for d in chosen:
+        current = m.graph.stage(s.id)
+        assert current is not None
+        before = {x.id for x in m.graph.stages}
+        try:
+            m.graph, _ = rewrite_stage(m.graph, current, d)
+        except PlanError:
             continue
-        ds, loops = _nest(rng, g, s, names)
-        names[s.id] = loops
-        schedule["/" + s.path] = tuple(ds)
-        for d in ds:
-            parent = s.path.rsplit("/", 1)[0]
-            made = {Cache: f"{s.path}/acc", Rfactor: f"{s.path}/partial", Pack: f"{parent}/{s.name}_packed"}.get(type(d))
-            if made and rng.random() < 0.6 and not isinstance(d, Pack):
-                inner: list[Directive] = (
-                    [ComputeAt(stage="/" + s.path, axis=loops[rng.randrange(len(loops))])] if loops and rng.random() < 0.7 else []
-                )
-                if rng.random() < 0.4:
-                    inner.append(StoreIn(rng.choice(["stack", "registers"])))
-                schedule["/" + made] = tuple(inner)
-    return ExecutionPlan(schedule=schedule, fusion=Fusion(rest=rng.choice(["auto", "none"])))
+        m.directives.setdefault(s.path, []).append(d)
+        for new in [x for x in m.graph.stages if x.id not in before]:
+            if isinstance(d, Cache) and m.chance(0.3):
+                _rewrite(m, new)
 
 
-def _nest(rng: random.Random, g: Graph, s: Stage, names: dict[int, list[str]]) -> tuple[list[Directive], list[str]]:
-    if s.id not in g.outputs and s.reduction is None and rng.random() < 0.2:
-        return [ComputeInline()], []
-    ds: list[Directive] = []
-    readers = [c for c in g.consumers[s.id] if names.get(c.id)]
-    if readers and s.id not in g.outputs and rng.random() < 0.6:
-        owner = readers[-1]
-        ds.append(ComputeAt(stage="/" + owner.path, axis=rng.choice(names[owner.id])))
-        if rng.random() < 0.2:
-            ds.append(StoreIn(rng.choice(["stack", "registers"])))
-    spatial = [a.name for a in s.axes]
-    reduced = [a.name for a in s.reduce_axes]
-    if s.reduction is not None and rng.random() < 0.25:
-        ds.append(Cache("acc"))
-        reduced = []
-    elif s.reduction is not None and rng.random() < 0.25 and not s.reduction.kind.startswith("arg"):
-        ds.append(Rfactor(axis=reduced[-1], factor=rng.choice([2, 4, 16])))
-        reduced = [f"{reduced[-1]}_inner"]
-    if rng.random() < 0.15 and s.sources:
-        t = g[rng.choice(s.sources)]
-        from fluorite.schedule.rewrites import operand_axes
+# ---------------------------------------------------------------- placement and loops
+def _schedule(m: _Maker, s: Stage) -> None:
+    ds = m.directives.setdefault(s.path, [])
+    readers = m.graph.consumers[s.id]
+    if not ds and m.chance(0.12):
+        del m.directives[s.path]
+        return
+    if s.id not in m.graph.outputs and s.reduction is None and readers and m.chance(0.2):
+        ds.append(ComputeInline())
+        return
+    place = _place(m, s) if s.id not in m.graph.outputs and m.chance(0.7) else None
+    if place is not None:
+        m.placed[s.id] = place
+        ds.append(ComputeAt(stage="/" + m.graph.path_of(place[0]), axis=place[1]))
+        if m.chance(0.25):
+            ds.append(StoreIn(m.rng.choice(["stack", "registers"])))
+    elif m.chance(0.2):
+        ds.append(ComputeRoot())
+    roots = [c for c in readers if c.id in m.nests and c.id not in m.placed]
+    if place is None and roots and m.chance(0.1):
+        m.together.append(("/" + s.path, "/" + roots[0].path))
+    nest = start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents if s.reduction else ())
+    nest = _marked(m, s, _shaped(m, s, nest, ds), ds)
+    m.nests[s.id] = nest
 
-        axes = operand_axes(s, t)
-        if axes and sum(1 for i in s.sources if g[i].name == t.name) == 1:
-            ds.append(
-                Pack(
-                    tensor=t.name,
-                    sizes={rng.choice(axes): rng.choice([2, 8, 16])},
-                    order=tuple(rng.sample(axes, len(axes))),
-                    into=f"{s.name}_packed",
-                )
-            )
-    loops = [*spatial, *reduced]
-    for _ in range(rng.randint(0, 3)):
-        kind = rng.randrange(4)
-        if kind == 0 and loops:
-            axis = rng.choice(loops)
-            ds.append(Split(axis, rng.choice([1, 2, 3, 8, 16]), tail=rng.choice(["auto", "auto", "guard", "shift"])))
-            loops[loops.index(axis) : loops.index(axis) + 1] = [f"{axis}_outer", f"{axis}_inner"]
-        elif kind == 1 and len(spatial) == 2 and spatial == loops[:2]:
-            a, b = spatial
-            ds.append(Tile({a: rng.choice([2, 4, 8]), b: rng.choice([4, 8, 16])}))
-            loops[:2] = [f"{a}_outer", f"{b}_outer", f"{a}_inner", f"{b}_inner"]
-        elif kind == 2 and len(loops) > 1:
-            order = rng.sample(loops, len(loops))
-            ds.append(Reorder(*order))
-            loops = order
-        elif kind == 3 and len(loops) > 1:
-            n = rng.randrange(len(loops) - 1)
-            ds.append(Fuse(loops[n], loops[n + 1]))
-            loops[n : n + 2] = [f"{loops[n]}_{loops[n + 1]}"]
-    if loops and rng.random() < 0.5:
-        ds.append(Parallel(loops[0]))
-    marked = set()
-    for _ in range(rng.randint(0, 2)):
-        if not loops:
+
+def _place(m: _Maker, s: Stage) -> tuple[int, str] | None:
+    """A loop within which all readers of the stage are computed."""
+    readers = m.graph.consumers[s.id]
+    if not readers or not all(c.id in m.nests for c in readers):
+        return None
+    owners = {m.placed.get(c.id, (c.id, ""))[0] for c in readers}
+    if len(readers) == 1 and m.chance(0.6):
+        owners = {readers[0].id}
+    if len(owners) != 1:
+        return None
+    (owner,) = owners
+    nest = m.nests[owner]
+    inner = [nest.position(m.placed[c.id][1]) for c in readers if c.id != owner and m.placed[c.id][1] in nest.names]
+    vector = next((n for n, loop in enumerate(nest.loops) if loop.kind == VECTOR), len(nest.loops))
+    last = min([vector, *(n + 1 for n in inner)])
+    return (owner, m.rng.choice(nest.names[:last])) if last > 0 else None
+
+
+def _try(nest: Nest, d: Directive, ds: list[Directive]) -> Nest:
+    """The nest after the directive, which is kept if it is legal."""
+    made, problems = shape(nest, [d], lambda _: 16, "float32")
+    if problems:
+        return nest
+    ds.append(d)
+    return made
+
+
+def _shaped(m: _Maker, s: Stage, nest: Nest, ds: list[Directive]) -> Nest:
+    rng = m.rng
+    ordered = s.reduction is not None and s.reduction.kind.startswith("arg")
+    for _ in range(rng.randint(0, 4)):
+        if not nest.loops:
             break
-        axis = rng.choice(loops[-2:])
-        if axis in marked:
-            continue
-        marked.add(axis)
-        if rng.random() < 0.6:
-            width = rng.choice([None, 4, 8, 16])
-            ds.append(Vectorize(axis, width=width) if width else Vectorize(axis))
-            if width:
-                loops[loops.index(axis) : loops.index(axis) + 1] = [f"{axis}_outer", f"{axis}_inner"]
-        else:
-            ds.append(Unroll(axis, factor=rng.choice([2, 4])) if rng.random() < 0.5 else Unroll(axis))
-            last = ds[-1]
-            if isinstance(last, Unroll) and last.factor:
-                loops[loops.index(axis) : loops.index(axis) + 1] = [f"{axis}_outer", f"{axis}_inner"]
-    return ds, loops
+        name = rng.choice(nest.names)
+        match rng.choice(["split", "split", "factors", "fuse"] if ordered else ["split", "factors", "tile", "tile", "reorder", "reorder", "fuse"]):
+            case "split":
+                tail = rng.choice(["auto", "auto", "guard", "shift"])
+                nest = _try(nest, Split(name, rng.choice([1, 2, 3, 4, 8, 16]), tail=tail), ds)
+            case "factors":
+                factors = rng.sample([None, rng.choice([2, 3, 4]), rng.choice([2, 8])], 3)
+                parts = tuple(f"{name}{len(nest.gone)}{c}" for c in "abc")
+                nest = _try(nest, Split(name, factors=tuple(factors), into=parts), ds)
+            case "tile":
+                some = rng.sample(nest.names, min(2, len(nest.names)))
+                nest = _try(nest, Tile({n: rng.choice([2, 4, 8, 16]) for n in some}), ds)
+            case "reorder":
+                nest = _try(nest, Reorder(*rng.sample(nest.names, len(nest.names))), ds)
+            case "fuse":
+                n = rng.randrange(len(nest.loops))
+                nest = _try(nest, Fuse(*nest.names[n : n + 2]), ds) if n + 1 < len(nest.loops) else nest
+    return nest
+
+
+def _marked(m: _Maker, s: Stage, nest: Nest, ds: list[Directive]) -> Nest:
+    rng = m.rng
+    first = next((n for n, loop in enumerate(nest.loops) if loop.reduction), len(nest.loops))
+    if s.id not in m.placed and first and m.chance(0.5):
+        nest = _try(nest, Parallel(nest.names[rng.randrange(min(2, first))]), ds)
+    if m.chance(0.6) and not (s.reduction is not None and s.reduction.kind.startswith("arg")):
+        nest = _vectorized(m, nest, ds)
+    for loop in rng.sample(nest.loops, len(nest.loops)):
+        if m.chance(0.3) and loop.kind == SERIAL:
+            small = isinstance(loop.extent, int) and loop.extent <= 8
+            nest = _try(nest, Unroll(loop.name) if small else Unroll(loop.name, factor=rng.choice([2, 4])), ds)
+    return nest
+
+
+def _vectorized(m: _Maker, nest: Nest, ds: list[Directive]) -> Nest:
+    """One loop in vectors: the innermost that is no reduction, or another with nothing but constant loops inside."""
+    loops = [n for n, loop in enumerate(nest.loops) if not loop.reduction and loop.kind == SERIAL]
+    free = [n for n in loops if all(isinstance(x.extent, int) and x.extent <= 16 and x.kind != PARALLEL for x in nest.loops[n + 1 :])]
+    if not free:
+        return nest
+    loop = nest.loops[m.rng.choice(free)]
+    if isinstance(loop.extent, int) and loop.extent <= 32 and m.chance(0.5):
+        return _try(nest, Vectorize(loop.name), ds)
+    tail = m.rng.choice(["auto", "auto", "shift", "guard"])
+    return _try(nest, Vectorize(loop.name, width=m.rng.choice(_WIDTHS), tail=tail), ds)
+
+
+def _mistake(m: _Maker) -> None:
+    """Something that may be wrong: a name, an order, a mark, a place."""
+    rng = m.rng
+    s = rng.choice(m.graph.stages)
+    names = [*(a.name for a in s.ranges), "i_outer", "j_inner", "q"]
+    t = rng.choice(m.graph.stages)
+    d = rng.choice(
+        [
+            Split(rng.choice(names), 4),
+            Parallel(rng.choice(names)),
+            Vectorize(rng.choice(names)),
+            Unroll(rng.choice(names)),
+            Reorder(*rng.sample(list(dict.fromkeys(names)), 2)),
+            ComputeAt(stage="/" + t.path, axis=rng.choice(names)),
+            ComputeInline(),
+            StoreIn("registers"),
+        ]
+    )
+    m.directives.setdefault(s.path, []).append(d)

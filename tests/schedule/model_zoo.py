@@ -57,7 +57,13 @@ def transposed_product(x: Any, w: Any) -> Any:
 
 
 def sums(x: Any) -> Any:
-    return {"rows": fl.sum(x, axis=1), "columns": fl.sum(x, axis=0), "all": fl.sum(x), "best": fl.argmax(x, axis=1), "low": fl.min(x, axis=0)}
+    return {
+        "rows": fl.sum(x, axis=1),
+        "columns": fl.sum(x, axis=0),
+        "all": fl.sum(x),
+        "best": fl.argmax(x, axis=1),
+        "low": fl.min(x, axis=0),
+    }
 
 
 def moved(x: Any) -> Any:

@@ -149,6 +149,7 @@ def test_a_placement_pulls_what_lies_between_with_it() -> None:
             "schedule:\n  rows: [{compute_at: {stage: out, axis: y}}]\nfusion:\n  never: [[rows, out]]\n",
             [("P230", 4)],
         ),
+        ("schedule:\n  rows: [compute_inline]\nfusion:\n  never: [[rows, out]]\n", [("P230", 4)]),
         ("schedule:\n  rows: [{split: {axis: x, factor: 4}}]\n  blur/rows: [compute_root]\n  /blur/out: [{parallel: q}]\n", [("P203", 4)]),
     ],
 )  # fmt: skip
@@ -157,7 +158,10 @@ def test_every_problem_at_once(text: str, found: list[tuple[str, int]]) -> None:
 
 
 def test_the_loops_that_would_do_are_listed() -> None:
-    made = applied(BLUR, "schedule: {rows: [{compute_at: {stage: out, axis: y}}], out: [{split: {axis: y, factor: 8}}, {vectorize: {axis: x, width: 8}}]}")
+    made = applied(
+        BLUR,
+        "schedule: {rows: [{compute_at: {stage: out, axis: y}}], out: [{split: {axis: y, factor: 8}}, {vectorize: {axis: x, width: 8}}]}",
+    )
     (problem,) = made.problems
     assert problem.code == "P204" and "made it y_outer, y_inner" in problem.why and "legal: y_outer, y_inner, x_outer" in problem.why
 
@@ -192,7 +196,9 @@ def test_order_of_a_reduction() -> None:
 
     def ordered(*lines: str) -> bool:
         plan = ExecutionPlan.from_yaml("schedule: {r: [" + ", ".join(lines) + "]}")
-        nest, found = shape(start(s.path, s.axes, s.extents, s.reduce_axes, reduction.extents), plan.entries()[0].do, lambda _: 8, "float32")  # type: ignore[arg-type]
+        nest, found = shape(
+            start(s.path, s.axes, s.extents, s.reduce_axes, reduction.extents), plan.entries()[0].do, lambda _: 8, "float32"
+        )  # type: ignore[arg-type]
         assert found == []
         return keeps_order(s, nest)
 
