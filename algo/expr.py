@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import numpy as np
+
 from .dtypes import DEFAULT, FLOATS, INTEGERS, canonical, kind, promote
 from .errors import AlgorithmError, Problem
 from .extent import Dim, Extent
@@ -337,13 +339,16 @@ def cast(value: Any, dtype: Any) -> Expr:
 
 
 def _python(value: Any, dtype: str) -> bool | int | float:
+    """A constant as a value of this type: integers wrap, floats truncate and saturate, as in every cast."""
     if dtype == "bool":
         return bool(value)
     if dtype in FLOATS:
         return float(value)
-    if isinstance(value, float) and value != value:
-        return 0
-    return int(value)
+    info = np.iinfo(dtype)
+    low, high = int(info.min), int(info.max)
+    if isinstance(value, float):
+        return 0 if value != value else int(min(max(value, low), high))
+    return (int(value) - low) % (high - low + 1) + low
 
 
 def common(what: str, *args: Expr) -> tuple[str, bool]:
@@ -363,7 +368,11 @@ def common(what: str, *args: Expr) -> tuple[str, bool]:
 
 def _coerce(e: Expr, dtype: str, weak: bool) -> Expr:
     if isinstance(e, Const):
-        return Const(_python(e.value, dtype), dtype, weak)
+        value = _python(e.value, dtype)
+        if e.weak and not weak and kind(dtype) == "int" and value != e.value:
+            info = np.iinfo(dtype)
+            raise refuse("A104", f"the number {e.value} beside {dtype}", f"{dtype} holds {info.min} to {info.max}", "fl.cast(x, fl.i32)")
+        return Const(value, dtype, weak)
     if e.dtype == dtype:
         return e
     if weak and kind(e.dtype) == kind(dtype):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 
@@ -30,6 +30,10 @@ class Quotient:
     denominator: Extent
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         below = f"({self.denominator})" if isinstance(self.denominator, Dim) and not self.denominator.is_atom else str(self.denominator)
         return f"({self.numerator})//{below}"
 
@@ -43,6 +47,10 @@ class Extremum:
     b: Extent
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return f"{self.kind}({self.a}, {self.b})"
 
 
@@ -112,6 +120,10 @@ class Dim:
         return self - floordiv(self, other) * other
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         text = ""
         for monomial, coefficient in sorted(self.terms, key=lambda t: (not t[0], [str(a) for a in t[0]])):
             body = "*".join(map(str, monomial))
@@ -199,6 +211,15 @@ def nonnegative(e: Extent, least: Mapping[str, int] | None = None) -> bool:
     """Whether e >= 0 is proved when every symbol is at least `least[name]` (1 by default). False means unknown."""
     if isinstance(e, int):
         return e >= 0
+    return _nonnegative(e) if least is None else _proved(e, least)
+
+
+@lru_cache(maxsize=1 << 15)
+def _nonnegative(e: Dim) -> bool:
+    return _proved(e, None)
+
+
+def _proved(e: Dim, least: Mapping[str, int] | None) -> bool:
     return _provable(e, least) or ((relaxed := _without_quotients(e)) is not None and _provable(relaxed, least)) or _by_cases(e, least)
 
 

@@ -74,7 +74,7 @@ class _Body:
                 return total % pick(st.integers(1, 5))
             case 5:
                 return (
-                    total + self.value(1, pick(st.sampled_from(["int32", "uint8", "int64", "uint64"])), False)
+                    total + cast(self.value(1, pick(st.sampled_from(["int32", "uint8", "int64", "uint64"])), False), "int64")
                     if pick(st.booleans())
                     else self.value(1, "int32", False)
                 )

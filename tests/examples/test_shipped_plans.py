@@ -8,11 +8,13 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
+from fluorite.schedule import holes_of
 
 from benchmarks import algorithms
 from benchmarks.peer_fluorite import PLANS, build
 from benchmarks.workloads import WORKLOADS
 from examples.attention import Block
+from examples.commands import FOLDER
 from examples.digits import Digits
 from examples.photo import photo
 
@@ -47,3 +49,10 @@ def test_benchmarks_measure_the_right_results(name: str) -> None:
 
 def test_workloads_without_a_plan_are_skipped() -> None:
     assert build("softmax", "fluorite hand") is None
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_tuned_plans_came_from_tuning(name: str) -> None:
+    plan = fl.ExecutionPlan.load(FOLDER / f"{name}_tuned.yaml").resolve()
+    assert not holes_of(plan, lambda _selector, _axis: None)
+    assert plan.provenance["tool"].startswith("fluorite") and plan.provenance["filled"]
