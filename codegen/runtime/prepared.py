@@ -73,7 +73,9 @@ class Prepared:
         self._single = self._plain and "buffer" in method.result
         self._nest = None if "buffer" in method.result else _nest(method.result)
         lifetimes = _lifetimes(variant.steps)
-        held = [b for b in lifetimes if b not in self._outputs and variant.buffers[b].kind in ("temporary", "output")]
+        self._lodgers = self._lodging(lifetimes)
+        homeless = [b for b in lifetimes if b not in self._outputs and b not in self._lodgers]
+        held = [b for b in homeless if variant.buffers[b].kind in ("temporary", "output")]
         offsets, self.arena_bytes = plan([self._sizes[b] for b in held], [lifetimes[b] for b in held])
         self._offsets = dict(zip(held, offsets, strict=True))
         self._tiny = all(self._small(b) for b in (*self._inputs, *self._outputs))
@@ -179,6 +181,18 @@ class Prepared:
     def _sources(self, arrays: Sequence[Array], args: Sequence[Array]) -> dict[int, Array]:
         return {**dict(zip(self._inputs, args, strict=True)), **self._fixed, **dict(zip(self._outputs, arrays, strict=True))}
 
+    def _lodging(self, lifetimes: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """Temporaries that live in a result of the same form before the result itself is begun: a chain then needs two buffers in all."""
+        found: dict[int, int] = {}
+        for result in self._outputs:
+            until = lifetimes.get(result, (0, 0))[0]
+            for b, (first, last) in sorted(lifetimes.items(), key=lambda item: -item[1][1]):
+                buffer, same = self._variant.buffers[b], self._variant.buffers[result]
+                fits = buffer.kind == "temporary" and buffer.dtype == same.dtype and self._shapes[b] == self._shapes[result]
+                if fits and b not in found and last < until:
+                    found[b], until = result, first
+        return found
+
     def _small(self, buffer: int) -> bool:
         return self._sizes[buffer] <= SMALL
 
@@ -196,8 +210,9 @@ class Prepared:
         tensors = {b: borrow(array) for b, array in arrays.items()}
         frame.slots = {b: [] for b in (*self._inputs, *self._outputs) if b not in tensors}
         for step in self._variant.steps:
-            arguments: list[Any] = [tensors.get(b) for b in step.arguments]
-            for position, b in enumerate(step.arguments):
+            used = [self._lodgers.get(b, b) for b in step.arguments]
+            arguments: list[Any] = [tensors.get(b) for b in used]
+            for position, b in enumerate(used):
                 if b in frame.slots:
                     frame.slots[b].append((arguments, position))
             arguments += [evaluate(s, self._symbols) for s in step.symbols]

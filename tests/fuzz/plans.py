@@ -147,7 +147,7 @@ def _try(nest: Nest, d: Directive, ds: list[Directive]) -> Nest:
 def _shaped(m: _Maker, s: Stage, nest: Nest, ds: list[Directive]) -> Nest:
     rng = m.rng
     ordered = s.reduction is not None and s.reduction.kind.startswith("arg")
-    for _ in range(rng.randint(0, 4)):
+    for _ in range(rng.choice([0, 1, 1, 2, 2, 3])):
         if not nest.loops:
             break
         name = rng.choice(nest.names)
@@ -178,9 +178,9 @@ def _marked(m: _Maker, s: Stage, nest: Nest, ds: list[Directive]) -> Nest:
     if m.chance(0.6) and not (s.reduction is not None and s.reduction.kind.startswith("arg")):
         nest = _vectorized(m, nest, ds)
     for loop in rng.sample(nest.loops, len(nest.loops)):
-        if m.chance(0.3) and loop.kind == SERIAL:
-            small = isinstance(loop.extent, int) and loop.extent <= 8
-            nest = _try(nest, Unroll(loop.name) if small else Unroll(loop.name, factor=rng.choice([2, 4])), ds)
+        if m.chance(0.12) and loop.kind == SERIAL:
+            small = isinstance(loop.extent, int) and loop.extent <= 4
+            nest = _try(nest, Unroll(loop.name) if small else Unroll(loop.name, factor=2), ds)
     return nest
 
 

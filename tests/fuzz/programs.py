@@ -22,7 +22,7 @@ def program(rng: random.Random) -> tuple[Graph, dict[str, int]]:
     sizes = {"h": rng.choice([1, 2, 5, 7, 16, 17, 33, 40]), "w": rng.choice([1, 3, 8, 16, 19, 32, 35, 50])}
     symbolic = rng.choice([(), (), ("h", "w"), ("h", "w"), ("h",), ("w",)])
     shape = tuple(n if n in symbolic else sizes[n] for n in sizes)
-    count = 2 if rng.random() < 0.15 else 1
+    count = 2 if rng.random() < 0.1 else 1
     methods = {f"m{n}": _method(rng, f"m{n}", shape) for n in range(count)}
     made = type("Fuzz", (fl.Program,), dict(methods))
     return trace(made()), {n: sizes[n] for n in symbolic}
@@ -30,7 +30,7 @@ def program(rng: random.Random) -> tuple[Graph, dict[str, int]]:
 
 def _method(rng: random.Random, name: str, shape: tuple[Any, ...]) -> Any:
     dtype = rng.choice(FLOATS if rng.random() < 0.7 else OTHERS)
-    steps = [rng.choice(STEPS) for _ in range(rng.randint(1, 4))]
+    steps = [rng.choice(STEPS) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
     seeds = [rng.randrange(1 << 30) for _ in steps]
     several = rng.random() < 0.3
 
