@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from .table import seconds
 from .terminal import Terminal
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Bar:
 
 def facts(now: Progress) -> str:
     """What stands to the right of the bar."""
-    best = f"best {now.best * 1e3:.4g} ms, {now.baseline / now.best:.2f}x of the untuned" if now.best and now.baseline else ""
+    best = f"best {seconds(now.best)}, {now.baseline / now.best:.2f} times as fast" if now.best and now.baseline else ""
     failed = ", ".join(f"{n} {reason}" for reason, n in now.failures.items() if n)
     left = f"{now.left:.0f} s left" if now.left is not None else ""
     return "   ".join(part for part in (best, failed and f"failed: {failed}", left) if part)

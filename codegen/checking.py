@@ -73,6 +73,9 @@ class Report:
     def ok(self) -> bool:
         return not self.problems and all(c.ok for c in self.cases)
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """Problems in full; else one line for every output with the worst of its cases, and one for every case that is wrong."""
         if self.problems:
@@ -194,10 +197,10 @@ def _compared(
         for n, sizes in enumerate(trial_extents(graph, plan, m.name, _scheduled(variants), extents)):
             tried.append((sizes, random_inputs(graph, m.name, sizes, 2 * seed + n % 2), "random"))
         for sizes, arrays, origin in tried:
+            asked = origin == "given" or (bool(extents) and all(sizes.get(k) == v for k, v in extents.items() if k in sizes))
             try:
-                cases += [Case(m.name, sizes, origin, found) for found in _outputs(graph, call, m.name, arrays, parameters, numerics)]
+                cases += [Case(m.name, sizes, origin, found) for found in _outputs(graph, call, m.name, arrays, parameters, numerics, asked)]
             except RunError as refused:
-                asked = origin == "given" or (bool(extents) and all(sizes.get(k) == v for k, v in extents.items() if k in sizes))
                 if asked or not graph.symbols(m.name):
                     raise
                 skipped.append((m.name, extents_text(sizes), refused.problems[0].asked))
@@ -205,13 +208,15 @@ def _compared(
 
 
 def _outputs(
-    graph: Graph, call: Call, method: str, arrays: tuple[Array, ...], parameters: Mapping[str, Array], numerics: str
+    graph: Graph, call: Call, method: str, arrays: tuple[Array, ...], parameters: Mapping[str, Array], numerics: str, asked: bool
 ) -> list[Comparison]:
-    """Raises RunError where the algorithm itself refuses such inputs."""
+    """Raises RunError where the algorithm itself refuses such inputs, or where extents that were `asked` for are out of their range."""
     try:
         got = call(method, arrays)
     except FluoriteError as error:
         graph.run(*arrays, method=method, parameters=parameters)
+        if asked and {p.code for p in error.problems} == {"R107"}:
+            raise
         why = f"the compiled method refuses the call: {error.problems[0].asked}"
         return [Comparison(graph.path_of(i), float("inf"), 0.0, False, why=why) for i in flatten(graph.method(method).result)]
     return compare_outputs(graph, method, arrays, got, numerics, parameters)

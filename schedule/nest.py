@@ -183,6 +183,8 @@ def missing_loop(nest: Nest, name: str, place: Place, verb: str = "") -> Problem
     why = ""
     if name in nest.gone:
         what, why = what + " any more", nest.gone[name]
+        if verb in ("parallel", "vectorize", "unroll"):
+            why += f" ({verb} applies after every split, tile, reorder and fuse)"
     near = [n for n in nest.names if n.startswith(name + "_")] or list(nearest(name, nest.names))
     return place.problem(
         "P203",

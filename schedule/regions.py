@@ -16,12 +16,13 @@ from fluorite.algo.linear import Ranges, is_index, linear, simplify, within
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """[start, start + length), length <= bound. `whole` marks all of a dimension."""
+    """[start, start + length), length <= bound. `whole` marks all of a dimension, `sticking` what may reach outside it."""
 
     start: Expr
     length: Expr
     bound: Extent
     whole: bool = False
+    sticking: bool = False
 
     @property
     def last(self) -> Expr:
@@ -97,16 +98,34 @@ def _at(e: Op, first: Expr) -> Expr:
     return Op(e.op, (first, e.args[1]), e.dtype, e.weak)
 
 
-def required(indices: list[tuple[Expr, ...]], boxes: list[Box], shape: tuple[Extent, ...], ranges: Ranges) -> list[Interval]:
-    """Per dimension the smallest interval that covers reads at `indices`, each over its box, clamped to the dimension."""
+def required(
+    indices: list[tuple[Expr, ...]], boxes: list[Box], shape: tuple[Extent, ...], ranges: Ranges, inside: bool = False
+) -> list[Interval]:
+    """Per dimension the smallest interval that covers reads at `indices`, each over its box, clamped to the dimension.
+
+    `inside` says that boxes which do not stick out hold only positions that are there, whatever the ranges of the loops say.
+    """
     out = []
     for d, n in enumerate(shape):
+        same = _one_interval([index[d] for index in indices], boxes) if inside else None
+        if same is not None:
+            out.append(same)
+            continue
         raws = [image(_unclamped(index[d], n), box) for index, box in zip(indices, boxes, strict=True)]
         joined: Raw | None = raws[0]
         for raw in raws[1:]:
             joined = _join(joined, raw)
         out.append(_clamp(joined, n, ranges))
     return out
+
+
+def _one_interval(indices: list[Expr], boxes: list[Box]) -> Interval | None:
+    """The interval that all readers cover, if they read this dimension at one axis each, inside it, over the same interval."""
+    found = [box.get(i) if isinstance(i, Axis) else None for i, box in zip(indices, boxes, strict=True)]
+    first = found[0]
+    if first is None or any(i is None or i.sticking or i.start is not first.start or i.length is not first.length for i in found):
+        return None
+    return first
 
 
 def raw_required(indices: list[tuple[Expr, ...]], boxes: list[Box], shape: tuple[Extent, ...], ranges: Ranges) -> list[Interval | None]:

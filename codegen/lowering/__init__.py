@@ -14,6 +14,7 @@ from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph
 from fluorite.schedule.nest import Nest
 
+from ..allocation import hoist_allocations
 from ..gpu import legality, nests
 from ..partition import partition
 from ..statements import Kernel
@@ -33,7 +34,7 @@ def lower(graph: Graph, plan: KernelPlan, native: Callable[[str], int]) -> tuple
         work.problems += legality.shared_bytes(plan.stages[-1], shared, plan.directives)
     if work.problems:
         return None, list(dict.fromkeys(work.problems)), work.nests
-    return assembling.kernel(work, partition(body)), [], work.nests
+    return assembling.kernel(work, hoist_allocations(partition(body))), [], work.nests
 
 
 __all__ = ["KernelPlan", "lower"]

@@ -52,7 +52,7 @@ def span(work: Context, p: Placed, a: Axis, raw: Raw | None, free: Box) -> Inter
         _, high = bounds(past, work.ranges)
         if high is None or not nonnegative(high * -1):
             last = simplify(binary("min", last, mine.last), work.ranges)
-    return Interval(first, simplify(binary("add", binary("sub", last, first), as_expr(1)), work.ranges), raw.bound)
+    return Interval(first, simplify(binary("add", binary("sub", last, first), as_expr(1)), work.ranges), raw.bound, sticking=a in p.padded)
 
 
 def needed_box(work: Context, s: Stage, boxes: dict[int, Box], owner: Placed) -> tuple[list[Interval], frozenset[Axis]]:
@@ -67,7 +67,7 @@ def needed_box(work: Context, s: Stage, boxes: dict[int, Box], owner: Placed) ->
                 where_.append(boxes[c.id])
     if not indices:
         raise InternalError(f"{s.path} has no reader inside {owner.stage.path}")
-    exact = required(indices, where_, s.extents, work.ranges)
+    exact = required(indices, where_, s.extents, work.ranges, inside=not work.plan.gpu)
     tile = raw_required(indices, where_, s.extents, work.ranges)
     marked = constant_axes(work, s, exact)
     sticking: set[Axis] = set()
@@ -75,7 +75,7 @@ def needed_box(work: Context, s: Stage, boxes: dict[int, Box], owner: Placed) ->
     for a, e, t in zip(s.axes, exact, tile, strict=True):
         if a in marked and t is not None and not e.whole:
             bound = rounded(work, s, a, t.bound)
-            out.append(Interval(t.start, as_expr(bound), bound))
+            out.append(Interval(t.start, as_expr(bound), bound, sticking=True))
             sticking.add(a)
         else:
             out.append(e)

@@ -91,13 +91,18 @@ class Progress:
 
     def text(self) -> str:
         """One line for a log."""
-        best = f", best {self.best * 1e3:.4g} ms ({self.baseline / self.best:.2f}x of the untuned)" if self.best and self.baseline else ""
+        best = f", best {in_words(self.best)} ({self.baseline / self.best:.2f} times as fast as the untuned)" if self.best and self.baseline else ""
         failed = ", ".join(f"{n} {reason}" for reason, n in self.failures.items() if n)
         left = f", {self.left:.0f} s left" if self.left is not None else ""
         return f"{self.phase}: {self.done} of {self.trials}{best}{f', failed: {failed}' if failed else ''}{left}"
 
 
 Watch = Callable[[Progress], None]
+
+
+def in_words(seconds: float) -> str:
+    """A duration with four digits."""
+    return f"{seconds:.4g} s" if seconds >= 1 else f"{seconds * 1e3:.4g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.4g} us"
 
 
 def failures_in(trials: Iterable[Trial]) -> dict[str, int]:

@@ -25,7 +25,7 @@ from .flat import flattened
 from .journal import Journal
 from .measuring import ProcessMeasurer, TuningCase
 from .points import awkward_cases, inputs_for, nothing_open, objective, places_of, tuning_cases
-from .records import Trial, Watch, failures_in
+from .records import Trial, Watch, failures_in, in_words
 from .search import Budget, Found, search
 from .space import Candidate, Space, open_stages, with_directives
 
@@ -50,7 +50,7 @@ class TuneResult:
 
     def text(self) -> str:
         """A summary of three lines or four."""
-        before, after = _time(self.baseline), _time(self.seconds)
+        before, after = in_words(self.baseline), in_words(self.seconds)
         first = (
             f"{after}, untuned {before}: {self.baseline / self.seconds:.2f} times as fast"
             if self.improved
@@ -81,9 +81,28 @@ class TuneResult:
         }
 
 
-def tune(model: Any, plan: Plan = None, **options: Any) -> ExecutionPlan:
-    """The plan with its holes filled by measurement; takes and raises what `tuned` does."""
-    return tuned(model, plan, **options).plan
+def tune(
+    model: Any,
+    plan: Plan = None,
+    *,
+    trials: int | None = None,
+    minutes: float | None = None,
+    journal: str | Path | None = None,
+    resume: bool = False,
+    inputs: str | Path | Mapping[str, Any] | None = None,
+    extents: Mapping[str, int] | None = None,
+    progress: Watch | None = None,
+    seed: int = 0,
+    method: str | None = None,
+) -> ExecutionPlan:
+    """The plan with its holes, and what it leaves to the default scheduler, filled by measurement at the `extents`.
+
+    `trials` and `minutes` end the search. `journal` is a file that keeps every trial; with `resume` a search that was stopped goes on from
+    it. `inputs` (a mapping by name, an .npz file, a folder of .npy files) stand in for random ones. The result is never slower than the
+    plan was. Raises AlgorithmError, PlanError, BuildError, RunError.
+    """
+    options = dict(journal=journal, resume=resume, inputs=inputs, extents=extents, progress=progress, seed=seed, method=method)
+    return tuned(model, plan, trials=trials, minutes=minutes, **options).plan  # type: ignore[arg-type]
 
 
 def tuned(
@@ -249,10 +268,6 @@ def _provenance(plan: ExecutionPlan, space: Space, found: Found, header: Mapping
     said = space.plan.tune
     kept = said.replace(where=()) if said.where else said
     return plan.replace(tune=kept, provenance=facts, holes={})
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.4g} s" if seconds >= 1 else f"{seconds * 1e3:.4g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.4g} us"
 
 
 __all__ = ["TuneResult", "tune", "tuned"]

@@ -97,7 +97,8 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
     if not s.reduction.kind.startswith("arg") and reassociate and _runs_along(s, inner) and known(s.ranges[inner], TYPICAL) >= 2 * lanes:
         out = lanes_of_partials(s, machine)
         place: Directives = (ComputeAt(stage="/" + s.path, axis=names[-1]),) if names else ()
-        out[f"{s.path}/partial"] = (*place, *out[f"{s.path}/partial"])
+        for path in (f"{s.path}/partial", f"{s.path}/few"):
+            out[path] = (*place, *out[path])
         out[s.path] = (*out[s.path], *(_outer(names, parallel) if len(names) == 1 else (Parallel(names[0]),) if names and parallel else ()))
         return out
     if (
@@ -151,7 +152,7 @@ def _runs_along(s: Stage, k: Axis) -> bool:
 
 
 def lanes_of_partials(s: Stage, machine: Machine) -> dict[str, Directives]:
-    """The reduction in vector lanes of partial results: rfactor of its innermost axis."""
+    """The reduction in vector lanes of partial results, which are added up in shorter vectors first: a chain of single adds is slow."""
     assert s.reduction is not None
     k, lanes = s.reduction.axes[-1], machine.lanes(s.dtype)
     extent = known(s.ranges[k], TYPICAL)
@@ -176,7 +177,13 @@ def lanes_of_partials(s: Stage, machine: Machine) -> dict[str, Directives]:
         ]
     else:
         partial += [Reorder(*others, f"{k.name}_outer", inner), Vectorize(inner)]
-    return {s.path: (Rfactor(axis=k.name, factor=factor),), f"{s.path}/partial": tuple(partial)}
+    few = max(2, lanes // 2)
+    halves = (StoreIn("stack"), Reorder(f"{inner}_outer", f"{inner}_inner"), Unroll(f"{inner}_outer"), Vectorize(f"{inner}_inner"))
+    return {
+        s.path: (Rfactor(axis=k.name, factor=factor), Rfactor(axis=inner, factor=few, into="few")),
+        f"{s.path}/partial": tuple(partial),
+        f"{s.path}/few": halves,
+    }
 
 
 # ---------------------------------------------------------------- rows: softmax, norms
@@ -184,10 +191,12 @@ def rows(g: Graph, root: Stage, members: list[Stage], depth: int, machine: Machi
     lead = [a.name for a in root.axes[:depth]]
     row = lead[0] if depth == 1 else "row"
     out: dict[str, Directives] = {}
-    at = ComputeAt(stage="/" + root.path, axis=row)
-    parallel = pays_parallel(root, *members)
     own: list[Directive] = [Fuse(*lead, into=row)] if depth > 1 else []
-    own += [Parallel(row)] if parallel else []
+    if pays_parallel(root, *members):
+        block = min(8, guess(volume(root.extents[:depth])) // (4 * machine.cores))
+        own += [Split(row, block, into=("task", "line")), Parallel("task")] if block > 1 else [Parallel(row)]
+        row = "line" if block > 1 else row
+    at = ComputeAt(stage="/" + root.path, axis=row)
     for s in (*members, root):
         mine: Directives
         partial: dict[str, Directives] = {}

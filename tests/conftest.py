@@ -1,0 +1,31 @@
+"""Golden texts: what a test prints is compared with ``tests/golden/<test>.txt``, or written there with ``--update-golden``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.txt anew instead of comparing with them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """`golden(text)` compares the text with the file named after the test."""
+    path = GOLDEN / (re.sub(r"\W+", "_", request.node.name).strip("_") + ".txt")
+
+    def check(text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            GOLDEN.mkdir(exist_ok=True)
+            path.write_text(text + "\n", encoding="utf-8")
+            return
+        assert path.is_file(), f"{path.name} is not there: run pytest --update-golden and read what it wrote"
+        assert path.read_text(encoding="utf-8") == text + "\n", f"{path.name} differs: read it, then --update-golden"
+
+    return check
