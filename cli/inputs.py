@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -42,13 +42,15 @@ def of_graph(graph: Graph, given: Iterable[str], method: str | None) -> dict[str
 
 def method_of(model: Model, name: str | None) -> MethodSpec:
     """Signature of the method asked for, or of the only one. Raises UsageError."""
-    methods: Mapping[str, Any] = model.manifest["methods"]
-    if name is None and len(methods) == 1:
-        name = next(iter(methods))
-    if name == "run" and "run" not in methods and len(methods) == 1:
-        name = next(iter(methods))
+    spec: MethodSpec = getattr(model, method_named(list(model.manifest["methods"]), name)).spec
+    return spec
+
+
+def method_named(methods: Sequence[str], name: str | None) -> str:
+    """The method asked for, or the only one. Raises UsageError."""
+    if len(methods) == 1 and (name is None or name == "run"):
+        return methods[0]
     if name is None or name not in methods:
         said = "the model has several methods" if name is None else f"there is no method {name}"
         raise usage("--method" if name is None else f"--method {name}", said, *(f"--method {n}" for n in methods))
-    spec: MethodSpec = getattr(model, name).spec
-    return spec
+    return name

@@ -124,7 +124,8 @@ def user_line(error: BaseException, folder: Path | None) -> tuple[str, int] | No
     for frame in traceback.extract_tb(error.__traceback__):
         real = os.path.realpath(frame.filename)
         installed = real.startswith(_INSTALLED) and not (inside is not None and real.startswith(inside))
-        if frame.lineno and os.path.isfile(real) and not installed and not real.startswith(_ROOMS):
+        ours = real.startswith(_ROOMS) or os.path.dirname(real) == str(_ROOT)
+        if frame.lineno and os.path.isfile(real) and not installed and not ours:
             found = (as_shown(frame.filename), frame.lineno)
     return found
 

@@ -199,7 +199,8 @@ def _compared(
         for sizes, arrays, origin in tried:
             asked = origin == "given" or (bool(extents) and all(sizes.get(k) == v for k, v in extents.items() if k in sizes))
             try:
-                cases += [Case(m.name, sizes, origin, found) for found in _outputs(graph, call, m.name, arrays, parameters, numerics, asked)]
+                compared = _outputs(graph, call, m.name, arrays, parameters, numerics, asked)
+                cases += [Case(m.name, sizes, origin, found) for found in compared]
             except RunError as refused:
                 if asked or not graph.symbols(m.name):
                     raise

@@ -27,6 +27,7 @@ from fluorite.schedule.selectors import select
 from . import artifact
 from .compiled import Compiled, compile_kernels
 from .lowered import Lowered, lower_all
+from .prebuilt import prebuilt
 from .runtime import assemble
 from .runtime.model import Model
 from .target import CodeTarget, resolve_target
@@ -36,6 +37,9 @@ Plan = ExecutionPlan | str | Path | None
 
 def as_plan(plan: Plan) -> ExecutionPlan:
     """An ExecutionPlan from a plan, a file, a preset's name or nothing; parents merged in. Raises PlanError."""
+    if plan is not None and not isinstance(plan, ExecutionPlan | str | Path):
+        tries = ("fl.ExecutionPlan(schedule={...})", "fl.ExecutionPlan.from_yaml(text)", "the name of a file")
+        raise PlanError(Problem("P010", "plan", asked=f"a plan is no {type(plan).__name__}", why="it is an ExecutionPlan", try_=tries))
     loaded = plan if isinstance(plan, ExecutionPlan) else ExecutionPlan() if plan is None else ExecutionPlan.load(plan)
     return loaded.resolve()
 
@@ -143,7 +147,20 @@ def decided(plan: Plan, graph: Graph, strict: bool = False) -> tuple[ExecutionPl
 def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: bool = False) -> Compiled:
     """Raises PlanError, BuildError."""
     chosen, notes = decided(plan, graph, strict)
-    target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+    target = host_target(chosen)
+    variants = lower_variants(graph, chosen, target)
+    return Compiled(graph, chosen, variants, compile_kernels(variants, target, cache), target, notes)
+
+
+def ready(graph: Graph, plan: Plan = None, cache: bool = True, strict: bool = False) -> tuple[dict[str, Any], Path]:
+    """The manifest and the library of a model; an unchanged one comes from the build cache. Raises PlanError, BuildError."""
+    chosen, notes = decided(plan, graph, strict)
+    return prebuilt(graph, chosen, notes, host_target(chosen), lambda: compile_graph(graph, plan, cache, strict), cache)
+
+
+def host_target(plan: ExecutionPlan) -> CodeTarget:
+    """The plan's target, which has to be one that runs in this process. Raises PlanError, BuildError."""
+    target = resolve_target(plan.target, plan.numerics.contract, plan.runtime.threads)
     if target.machine.is_gpu:
         raise BuildError(
             [
@@ -156,8 +173,7 @@ def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: b
                 )
             ]
         )
-    variants = lower_variants(graph, chosen, target)
-    return Compiled(graph, chosen, variants, compile_kernels(variants, target, cache), target, notes)
+    return target
 
 
 def compile(
@@ -180,8 +196,8 @@ def compile(
     chosen = as_plan(plan)
     if extents:
         chosen = chosen.replace(extents={**chosen.extents, **extents})
-    compiled = compile_graph(graph, chosen, cache)
-    made = assemble(compiled.manifest(graph.name), compiled.library, parameter_arrays(graph, seed))
+    manifest, library = ready(graph, chosen, cache)
+    made = assemble(manifest, library, parameter_arrays(graph, seed))
     if weights is not None:
         made.load(weights)
     return made
@@ -220,12 +236,11 @@ def build(
         from .gpu import cross_build, folder
 
         return folder.write(cross_build(graph, chosen, strict=strict), output, force=force)
-    compiled = compile_graph(graph, chosen, cache, strict)
+    manifest, library = ready(graph, chosen, cache, strict)
     parameters = parameter_arrays(graph, seed)
     if weights is not None:
-        loaded = assemble(compiled.manifest(graph.name), compiled.library, parameters)
+        loaded = assemble(manifest, library, parameters)
         loaded.load(weights)
         parameters = {k: np.asarray(v) for k, v in loaded.parameters.items()}
-    return artifact.write(
-        compiled.manifest(name or Path(output).name), compiled.library, parameters, output, model_file=model_file, force=force
-    )
+    named = {**manifest, "name": name or Path(output).name}
+    return artifact.write(named, library, parameters, output, model_file=model_file, force=force)

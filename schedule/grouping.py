@@ -14,11 +14,12 @@ from .notation.places import NOWHERE, Place
 
 @dataclass(frozen=True)
 class Placement:
-    """Computed at loop `loop` of stage `owner`."""
+    """Computed at loop `loop` of stage `owner`: before the rest of the iteration, which reads it, or `after` it, reading what it made."""
 
     owner: int
     loop: str
     directive: ComputeAt | None = None
+    after: bool = False
 
 
 @dataclass(frozen=True)

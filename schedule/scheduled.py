@@ -211,7 +211,7 @@ class _Work:
             except PlanError as error:
                 self.problems += error.problems
                 continue
-            out[s.id] = Placement(owner.id, d.axis, d)
+            out[s.id] = Placement(owner.id, d.axis, d, after=owner.id in s.sources)
         return out
 
     def _owner(self, s: Stage, d: ComputeAt) -> Stage:
@@ -234,19 +234,8 @@ class _Work:
             )
         if not _reaches(self.graph, s.id, owner.id):
             readers = [t.name for t in self.graph.consumers[s.id]]
-            if _reaches(self.graph, owner.id, s.id):
-                raise PlanError(
-                    [
-                        d.at("stage").problem(
-                            "P902",
-                            f"{s.name} reads {owner.name}: computing a consumer inside its producer's nest is not built yet",
-                            "",
-                            (f"compute {owner.name} at {s.name} instead",),
-                            path=s.path,
-                            source=s.source,
-                        )
-                    ]
-                )
+            if owner.id in s.sources:
+                return owner
             raise PlanError(
                 [
                     d.at("stage").problem(

@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import Array, leaves
 from ..command import DONE, REFUSED, Outcome
 from ..files import writable, write
-from ..inputs import method_of, read_inputs
+from ..inputs import method_named, method_of, read_inputs
 from ..loading import artifact_named, compiled, load_artifact, requested
 from ..refusals import not_built, usage
 from ..table import seconds, table
@@ -63,6 +63,7 @@ def bench(
         contenders = [Contender(str(folder), getattr(made, spec.name), made.manifest["numerics"]["class"])]
     else:
         asked = requested(terminal, model, plans, sizes, "bench")
+        method = method_named([m.name for m in asked.graph.methods], method)
         contenders = []
         for text, plan in asked.plans:
             terminal.note(f"compiling under {text}")

@@ -9,7 +9,7 @@ from typing import Any
 from ..arrays import Array, encode, encode_all, leaves, short
 from ..command import Outcome
 from ..files import writable, write
-from ..inputs import method_of, read_inputs
+from ..inputs import method_named, method_of, read_inputs
 from ..loading import artifact_named, compiled, load_artifact, requested
 from ..refusals import not_built, usage
 from ..terminal import Terminal
@@ -42,9 +42,16 @@ def run(
         made = load_artifact(folder, "run", plan, sizes, weights)
     else:
         asked = requested(terminal, model, [plan] if plan else None, sizes, "run")
+        method = method_named([m.name for m in asked.graph.methods], method)
         made = compiled(asked.graph, asked.plan, sizes, weights, seed, cache)
     spec = method_of(made, method)
     inputs = read_inputs(given, spec.inputs)
+    if missing := [i.name for i in spec.inputs if i.name not in inputs]:
+        raise usage(
+            "run",
+            f"the inputs are {', '.join(i.name for i in spec.inputs)}; {', '.join(missing)} is not given",
+            *(f"--set {name}=FILE" for name in missing),
+        )
     results = leaves(getattr(made, spec.name)(**inputs))
     files = _write(terminal, results, targets, force)
     lines = [f"{name}: {short(array)}" for name, array in results.items()]

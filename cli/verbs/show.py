@@ -134,7 +134,14 @@ def _paths_after(scheduled: Scheduled, methods: Sequence[str], select: str) -> s
 
 def _loops(lowered: Lowered, methods: Sequence[str], select: str | None) -> str:
     wanted = _paths(lowered.graph, methods, select)
-    return "\n".join(lowered.nests[s.id].text() for s in lowered.graph.stages if s.id in lowered.nests and s.path in wanted)
+    placed = {i: p for group in lowered.scheduled.groups for i, p in group.placements.items()}
+    texts = []
+    for s in lowered.graph.stages:
+        if s.id in lowered.nests and s.path in wanted:
+            head, _, loops = lowered.nests[s.id].text().partition("\n")
+            at = f"  (computed at {placed[s.id].loop} of {lowered.graph.path_of(placed[s.id].owner)})" if s.id in placed else ""
+            texts.append(f"{head}{at}\n{loops}".rstrip("\n"))
+    return "\n".join(texts)
 
 
 def _kernels(lowered: Lowered, target: CodeTarget, methods: Sequence[str], select: str | None, at: str) -> str:

@@ -22,12 +22,14 @@ def roots(work: Context) -> Statement:
         work.problems += legality.kernel_shape([s for s in work.plan.stages if s.id not in work.plan.placements], work.plan.directives)
     if work.problems:
         raise PlanError(work.problems)
+    whole_stages = [s for s in work.plan.stages if s.id not in work.plan.placements or work.plan.placements[s.id].after]
+    for s in whole_stages:
+        buffer = Buffer(s.id, s.name, s.dtype, s.extents, "global" if s.id in work.plan.outputs else "workspace")
+        work.storage[s.id] = (buffer, tuple(as_expr(0) for _ in s.axes))
+        if buffer.memory == "workspace":
+            work.allocated.append(buffer)
     for s in work.plan.stages:
         if s.id not in work.plan.placements:
-            buffer = Buffer(s.id, s.name, s.dtype, s.extents, "global" if s.id in work.plan.outputs else "workspace")
-            work.storage[s.id] = (buffer, tuple(as_expr(0) for _ in s.axes))
-            if buffer.memory == "workspace":
-                work.allocated.append(buffer)
             placed = placing.place(work, s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
             loops = looping.loops(work, placed, 0)
             if work.plan.gpu and not s.axes:

@@ -26,8 +26,9 @@ def loops(work: Context, p: Placed, k: int) -> Statement:
     if k == tiling.tile_start(work, p):
         return tiling.tile(work, p, nest.loops[k:], k)
     loop = nest.loops[k]
-    inside = [work.by_id[i] for i, at in work.plan.placements.items() if at.owner == p.stage.id and at.loop == loop.name]
-    inside.sort(key=lambda s: work.plan.stages.index(s))
+    here = [work.by_id[i] for i, at in work.plan.placements.items() if at.owner == p.stage.id and at.loop == loop.name]
+    here.sort(key=lambda s: work.plan.stages.index(s))
+    inside = [s for s in here if not work.plan.placements[s.id].after]
     if loop.kind == THREAD:
         work.threads.append(loop)
     if loop.kind == PARALLEL:
@@ -46,11 +47,21 @@ def loops(work: Context, p: Placed, k: int) -> Statement:
             )
         work.parallel.append(f"{loop.name} of {p.stage.name}")
     body = with_producers(work, p, k, inside, lambda: loops(work, p, k + 1))
+    body = sequence(body, *(following(work, p, k, s) for s in here if s not in inside))
     if loop.kind == PARALLEL:
         work.parallel.pop()
     if loop.kind == THREAD:
         work.threads.pop()
     return for_loop(work, p, loop, body, k)
+
+
+def following(work: Context, p: Placed, k: int, s: Stage) -> Statement:
+    """A consumer of p over what this iteration of p has made."""
+    made = bounding.boxes_at(work, p, k)[p.stage.id]
+    axes = checks.followed(s, p.stage)
+    assert axes is not None
+    box = {a: made[own] for a, own in zip(axes, p.stage.axes, strict=True)}
+    return loops(work, placing.place(work, s, box, frozenset()), 0)
 
 
 def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> Statement:

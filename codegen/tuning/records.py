@@ -91,7 +91,9 @@ class Progress:
 
     def text(self) -> str:
         """One line for a log."""
-        best = f", best {in_words(self.best)} ({self.baseline / self.best:.2f} times as fast as the untuned)" if self.best and self.baseline else ""
+        best = ""
+        if self.best and self.baseline:
+            best = f", best {in_words(self.best)} ({self.baseline / self.best:.2f} times as fast as untuned)"
         failed = ", ".join(f"{n} {reason}" for reason, n in self.failures.items() if n)
         left = f", {self.left:.0f} s left" if self.left is not None else ""
         return f"{self.phase}: {self.done} of {self.trials}{best}{f', failed: {failed}' if failed else ''}{left}"

@@ -101,8 +101,19 @@ def tune(
     it. `inputs` (a mapping by name, an .npz file, a folder of .npy files) stand in for random ones. The result is never slower than the
     plan was. Raises AlgorithmError, PlanError, BuildError, RunError.
     """
-    options = dict(journal=journal, resume=resume, inputs=inputs, extents=extents, progress=progress, seed=seed, method=method)
-    return tuned(model, plan, trials=trials, minutes=minutes, **options).plan  # type: ignore[arg-type]
+    return tuned(
+        model,
+        plan,
+        trials=trials,
+        minutes=minutes,
+        journal=journal,
+        resume=resume,
+        inputs=inputs,
+        extents=extents,
+        progress=progress,
+        seed=seed,
+        method=method,
+    ).plan
 
 
 def tuned(

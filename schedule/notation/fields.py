@@ -9,7 +9,8 @@ from .kinds import Kind, Schema
 from .reading import FAILED, Reading
 from .scalars import NOTE, Condition, Flag, Integer, Number, Size, Text, Words
 from .tables import Table
-from .tree import Items, Keys, Leaf, Ready, Tree, core_value
+from .tree import Items, Keys, Leaf, Ready, Tree, core_value, shape
+from .yaml_reader import nearest
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,9 @@ class OneOf(Kind):
         for kind in self.kinds:
             if kind.fits(tree):
                 return kind.value(tree, reading)
+        words = [word for kind in self.kinds if isinstance(kind, Words) for word in kind.choices]
+        if isinstance(tree, Leaf) and (near := nearest(tree.text, words)):
+            return reading.fail(tree.place, "P008", f"{reading.name} is {shape(tree)}", f"expected {self.words}", near)
         return self.wrong(tree, reading)
 
     def schema(self) -> Schema:

@@ -43,7 +43,12 @@ class Kind:
 
     def wrong(self, tree: Tree, reading: Reading) -> Any:
         """Refuse a value of another type."""
-        return reading.fail(tree.place, "P008", f"{reading.name} is {shape(tree)}", f"expected {self.words}")
+        tries: tuple[str, ...] = ()
+        if self.open and self.scalar and isinstance(tree, Keys):
+            tries = ("as a hole: {choose: [16, 32]}, {pow2: [16, 128]} or $NAME",)
+        elif self.open and self.arithmetic and isinstance(tree, Leaf) and tree.text.isidentifier():
+            tries = (f"${tree.text}, if holes: has it",)
+        return reading.fail(tree.place, "P008", f"{reading.name} is {shape(tree)}", f"expected {self.words}", tries)
 
     def _hole(self, tree: Tree, reading: Reading) -> Any:
         match tree:
