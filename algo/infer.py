@@ -1,8 +1,8 @@
 """Extents of a stage's axes, inferred from its reads.
 
 Axes start at 0. A bare read ``x[i]`` makes the axis as long as that dimension; several must agree. An offset or strided read shrinks the
-far end. A read through a boundary view keeps its source's extent and never shrinks. Reads under ``where`` do not bound. What nothing bounds must be
-given.
+far end. A read through a boundary view keeps its source's extent and never shrinks. Reads under ``where`` do not bound. What nothing
+bounds must be given.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from .tvm_adapter import tirx
 
 def _maximum(t: str, a: Any, b: Any) -> Any:
     """The larger; NaN if either is. One comparison suffices where one side is a number."""
+    if t == "bool":
+        return tirx.Or(a, b)
     if kind(t) != "float":
         return tirx.max(a, b)
     if isinstance(b, tirx.FloatImm):
@@ -22,6 +24,8 @@ def _maximum(t: str, a: Any, b: Any) -> Any:
 
 
 def _minimum(t: str, a: Any, b: Any) -> Any:
+    if t == "bool":
+        return tirx.And(a, b)
     if kind(t) != "float":
         return tirx.min(a, b)
     if isinstance(b, tirx.FloatImm):
@@ -46,11 +50,9 @@ def _floordiv(t: str, a: Any, b: Any) -> Any:
 
 def _mod(t: str, a: Any, b: Any) -> Any:
     if kind(t) == "float":
-        remainder = tirx.fmod(a, b)
+        remainder, zero = CALLS["fmod"](t, a, b), tirx.const(0.0, t)
         return tirx.Select(
-            tirx.And(
-                tirx.NE(remainder, tirx.const(0.0, t)), tirx.NE(tirx.LT(remainder, tirx.const(0.0, t)), tirx.LT(b, tirx.const(0.0, t)))
-            ),
+            tirx.And(tirx.NE(remainder, zero), _compared(tirx.NE)("bool", tirx.LT(remainder, zero), tirx.LT(b, zero))),
             remainder + b,
             remainder,
         )
@@ -72,6 +74,11 @@ def _shift(left: bool) -> Callable[..., Any]:
         return tirx.Select(inside, tirx.shift_right(a, safe), beyond)
 
     return emit
+
+
+def _compared(compare: Callable[..., Any]) -> Callable[..., Any]:
+    """Truth values are compared as numbers: TVM takes them for floats."""
+    return lambda t, a, b: compare(a.astype("int8"), b.astype("int8")) if t == "bool" else compare(a, b)
 
 
 def _logical(word: Callable[..., Any], bits: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,13 +109,13 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "ceil": lambda t, a: tirx.ceil(a) if kind(t) == "float" else a,
     "trunc": lambda t, a: tirx.trunc(a) if kind(t) == "float" else a,
     "round": lambda t, a: tirx.nearbyint(a) if kind(t) == "float" else a,
-    "lt": lambda t, a, b: tirx.LT(a, b),
-    "le": lambda t, a, b: tirx.LE(a, b),
-    "eq": lambda t, a, b: tirx.EQ(a, b),
-    "ne": lambda t, a, b: tirx.NE(a, b),
+    "lt": _compared(tirx.LT),
+    "le": _compared(tirx.LE),
+    "eq": _compared(tirx.EQ),
+    "ne": _compared(tirx.NE),
     "and": _logical(tirx.And, tirx.bitwise_and),
     "or": _logical(tirx.Or, tirx.bitwise_or),
-    "xor": _logical(tirx.NE, tirx.bitwise_xor),
+    "xor": lambda t, a, b: _compared(tirx.NE)(t, a, b) if t == "bool" else tirx.bitwise_xor(a, b),
     "not": lambda t, a: tirx.Not(a) if t == "bool" else tirx.bitwise_not(a),
     "shl": _shift(True),
     "shr": _shift(False),

@@ -115,6 +115,9 @@ class Value:
 
     __radd__, __rmul__ = __add__, __mul__
 
+    def remainder(self, other: Value) -> Value:
+        return self._binary("frem", other)
+
     def __lshift__(self, by: int) -> Value:
         return self._binary("shl", by)
 
@@ -196,6 +199,10 @@ class Lanes:
 
     def floor(self, x: Value) -> Value:
         return self.text.intrinsic("floor", x)
+
+    def remainder(self, x: Value, y: Value) -> Value:
+        """C's fmod, exact."""
+        return x.remainder(y)
 
     def sqrt(self, x: Value) -> Value:
         return self.text.intrinsic("sqrt", x)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .transcendental import FUNCTIONS, definitions, symbol
+from .transcendental import EXACT, FUNCTIONS, definitions, symbol
 from .tvm_adapter import register_operation, tirx, tvm, tvm_ffi
 
 
@@ -22,15 +22,15 @@ def _on_device(name: str, call: Any) -> Any:
     return tirx.call_pure_extern(call.ty, name, *call.args)
 
 
-_OPERATIONS = {name: register_operation(f"fluorite.{name}", partial(_on_device, name)) for name in sorted(FUNCTIONS)}
-_NAMES = {f"fluorite.{name}": name for name in FUNCTIONS}
+_OPERATIONS = {name: register_operation(f"fluorite.{name}", partial(_on_device, name)) for name in sorted({*FUNCTIONS, *EXACT})}
+_NAMES = {f"fluorite.{name}": name for name in (*FUNCTIONS, *EXACT)}
 
 
 def _call(name: str, _dtype: str, *args: Any) -> Any:
     return tvm.ir.Call(_OPERATIONS[name], args=args, ret_ty=args[0].ty)
 
 
-CALLS: dict[str, Callable[..., Any]] = {name: partial(_call, name) for name in FUNCTIONS}
+CALLS: dict[str, Callable[..., Any]] = {name: partial(_call, name) for name in (*FUNCTIONS, *EXACT)}
 """Operation -> its call, from the dtype and the arguments."""
 
 

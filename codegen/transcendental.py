@@ -23,6 +23,8 @@ _SINGLE: dict[str, Function] = {
 }
 FUNCTIONS = frozenset({*_BOTH, *_SINGLE})
 ARGUMENTS = {name: 2 if name in ("pow", "atan2") else 1 for name in FUNCTIONS}
+EXACT: dict[str, Function] = {"fmod": lambda f, x, y: f.remainder(x, y)}
+"""The C library's, lane by lane."""
 
 
 def symbol(name: str, dtype: str, lanes: int) -> str:
@@ -38,8 +40,8 @@ def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
         text = Text(lanes)
         f = Lanes(text, dtype)
         kind = text.type(f.format.name)
-        args = [Value(text, f.format.name, f"%a{i}") for i in range(ARGUMENTS[name])]
-        own = _BOTH.get(name) or (_SINGLE[name] if dtype == "float32" else None)
+        args = [Value(text, f.format.name, f"%a{i}") for i in range(ARGUMENTS.get(name, 2))]
+        own = _BOTH.get(name) or EXACT.get(name) or (_SINGLE[name] if dtype == "float32" else None)
         result = own(f, *args) if own else text.intrinsic(name, *args)
         parameters = ", ".join(f"{kind} {a.name}" for a in args)
         head = f"define {kind} @{symbol(name, dtype, lanes)}({parameters}) {{"
@@ -48,4 +50,4 @@ def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
     return "\n\n".join([*declared, *parts]) + "\n"
 
 
-__all__ = ["ARGUMENTS", "FUNCTIONS", "definitions", "symbol"]
+__all__ = ["ARGUMENTS", "EXACT", "FUNCTIONS", "definitions", "symbol"]

@@ -111,7 +111,7 @@ def test_an_artefact_that_was_changed_is_refused(here: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
-        ((), 1, "image is missing"),
+        ((), 2, "--set image=FILE"),
         (("--set", "image=3", "--set", "amount=1"), 1, "R105"),
         (("--set", "image=wide.npy", "--set", "amount=1"), 1, "float64"),
         (("--set", "image=absent.npy", "--set", "amount=1"), 1, "no such file"),
@@ -267,6 +267,6 @@ def test_progress_in_lines_and_as_a_bar() -> None:
         assert isinstance(watch, Bar)
         watch(now)
         watch.bar.refresh()
-    assert "3/10" in screen.getvalue() and "best 1 ms, 2.00x" in screen.getvalue() and "12 s left" in screen.getvalue()
+    assert "3/10" in screen.getvalue() and "best 1 ms, 2.00 times" in screen.getvalue() and "12 s left" in screen.getvalue()
     with progress(Terminal("tune", quiet=True, stderr=screen)) as watch:
         assert isinstance(watch, Lines)
