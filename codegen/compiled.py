@@ -11,20 +11,31 @@ from typing import Any
 
 import numpy as np
 from fluorite.algo.errors import BuildError, Problem
-from fluorite.algo.extent import symbols_of, to_json
+from fluorite.algo.extent import to_json
 from fluorite.algo.graph import Graph, Leaf, Method
 from fluorite.schedule.plan import ExecutionPlan
 from fluorite.schedule.sections import AtMost, Between, Buckets
 
 from .cache import cached_file, key_of
-from .lowered import Lowered, structure_hash
+from .lowered import Lowered, extents_of, structure_hash
 from .runtime.manifest import FORMAT as MANIFEST_FORMAT
 from .statements import Kernel
 from .target import CodeTarget
 
 VERSION = "0.1.0"
 TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
-EMISSION = ("angles", "emit", "exponentials", "intrinsics", "lanes", "logarithms", "real_functions", "transcendental", "tvm_adapter")
+EMISSION = (
+    "angles",
+    "emit",
+    "exponentials",
+    "intrinsics",
+    "lanes",
+    "logarithms",
+    "real_functions",
+    "transcendental",
+    "tvm_adapter",
+    "whole_numbers",
+)
 """The files that decide what code a kernel's statements become: their contents are part of the cache's keys."""
 
 
@@ -100,7 +111,7 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
 
 def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
     g = compiled.graph
-    variants = [_code(v, m, compiled.plan) for v in compiled.variants]
+    variants = [_code(v, m, g.symbols(m.name)) for v in compiled.variants]
     numbers = {i: n for n, i in enumerate(m.inputs)}
     return {
         "doc": m.doc,
@@ -125,7 +136,7 @@ def _range(plan: ExecutionPlan, method: str, name: str) -> dict[str, Any]:
     return {"min": given, "max": given, "multiple": 1}
 
 
-def _code(v: Lowered, m: Method, plan: ExecutionPlan) -> tuple[dict[str, Any], dict[int, int]]:
+def _code(v: Lowered, m: Method, symbols: Sequence[str]) -> tuple[dict[str, Any], dict[int, int]]:
     """Buffers and steps of one method in one variant, and the buffer number of each tensor. Numbers 0.. are the inputs; results follow."""
     g = v.graph
     mine = g.method(m.name)
@@ -158,25 +169,13 @@ def _code(v: Lowered, m: Method, plan: ExecutionPlan) -> tuple[dict[str, Any], d
                 b.id,
                 ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "constant" if at_setup else "temporary",
             )
-        steps[at_setup].append(
-            {"kernel": k.name, "arguments": [numbers[b.id] for b in k.arguments], "symbols": [_symbol(v, s) for s in k.symbols]}
-        )
+        steps[at_setup].append({"kernel": k.name, "arguments": [numbers[b.id] for b in k.arguments], "symbols": list(k.symbols)})
     return {
-        "when": {k: n for k, n in v.when.items() if k in compiled_symbols(m, v)},
+        "when": extents_of(v.when, m.name, symbols),
         "buffers": buffers,
         "setup": steps[True],
         "steps": steps[False],
     }, numbers
-
-
-def compiled_symbols(m: Method, v: Lowered) -> set[str]:
-    """Symbols of the method before specialisation."""
-    source = v.scheduled.source
-    return {*v.when} | {s for i in source.method(m.name).inputs for e in source[i].shape for s in symbols_of(e)}
-
-
-def _symbol(v: Lowered, name: str) -> Any:
-    return v.when.get(name, name)
 
 
 def _tree(result: Any, numbers: Mapping[int, int]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from fluorite.schedule.selectors import select
 
 from . import artifact
 from .compiled import Compiled, compile_kernels
-from .lowered import Lowered, lower_all
+from .lowered import Lowered, extents_of, lower_all
 from .prebuilt import prebuilt
 from .runtime import assemble
 from .runtime.model import Model
@@ -76,7 +76,9 @@ def extent_lookup(graph: Graph) -> Callable[[str | None, str], int | None]:
 def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:
     out = []
     known = {*graph.symbols(), *(f"{m.name}/{s}" for m in graph.methods for s in graph.symbols(m.name))}
-    for name in plan.extents:
+    wanted = [(name, plan.place_of("extents", name), "extents") for name in plan.extents]
+    wanted += [(name, variant.place_of("when", name), "when") for variant in plan.variants for name in variant.when]
+    for name, place, key in wanted:
         if name not in known:
             out.append(
                 plan.place_of("extents", name).problem(
@@ -87,16 +89,18 @@ def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:
 
 
 def buckets_of(plan: ExecutionPlan, graph: Graph) -> tuple[list[dict[str, int]], bool]:
-    """The specialisations that the plan asks for, most specific first, and whether the generic code is built too."""
+    """The specialisations that the plan asks for, most specific first, and whether the generic code is built too.
+
+    Each is {extent or METHOD/extent: number}.
+    """
     choices: list[list[tuple[str, int | None]]] = []
     fallback = True
     for name, value in plan.extents.items():
-        symbol = name.rsplit("/", 1)[-1]
         if isinstance(value, int):
-            choices.append([(symbol, value)])
+            choices.append([(name, value)])
             fallback = False
         elif isinstance(value, Buckets):
-            choices.append([*((symbol, n) for n in value.buckets), *([(symbol, None)] if value.fallback else [])])
+            choices.append([*((name, n) for n in value.buckets), *([(name, None)] if value.fallback else [])])
             fallback = fallback and value.fallback
     combined = [{k: v for k, v in combination if v is not None} for combination in itertools.product(*choices)] if choices else [{}]
     for variant in plan.variants:
@@ -114,7 +118,10 @@ def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mappin
             when.get(k) == v if isinstance(v, int) else when.get(k) is not None and v[0] <= when[k] <= v[1] for k, v in variant.when.items()
         ):
             chosen = chosen.replace(schedule=(*chosen.entries(), *_nearer(variant)), fusion=variant.fusion or chosen.fusion)
-    return apply_plan(chosen, specialise(graph, when or {}), target.machine, default_schedule)
+    for m in graph.methods:
+        if values := extents_of(when or {}, m.name, graph.symbols(m.name)):
+            graph = specialise(graph, values, m.name)
+    return apply_plan(chosen, graph, target.machine, default_schedule)
 
 
 def _nearer(variant: Variant) -> Iterable[ScheduleEntry]:

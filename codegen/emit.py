@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -138,7 +140,11 @@ class _Emitter:
                 condition, x, y = self.value(c), self.operand(a, e), self.operand(b, e)
                 return (tirx.if_then_else if op == "where" else tirx.Select)(condition, x, y)
             case Op(op="floordiv" | "mod" as op, args=(a, b)) if is_index(e):
+                if not self.is_nonnegative(binary("sub", b, 1)):
+                    return INTRINSICS[op]("int64", self.index(a), self.index(b))
                 return (_floordiv if op == "floordiv" else _floormod)(self.index(a), self.index(b), self.is_nonnegative(a))
+            case Op(op="add" | "sub" | "mul" | "neg" as op) if is_index(e):
+                return _EXACT[op](*map(self.index, e.args))
             case Op():
                 dtype = _type(e)
                 compared = e.op in ("lt", "le", "eq", "ne")
@@ -165,10 +171,14 @@ class _Emitter:
         if op == "edge":
             return tirx.max(tirx.min(i, n - one), zero)
         if op == "wrap":
-            return _floormod(i, n)
+            return _floormod(i, tirx.max(n, one) if isinstance(n, tirx.IntImm) else n)
         period = tirx.max((n - one) * 2, one)
         inside = _floormod(i, period)
         return tirx.min(inside, period - inside)
+
+
+_EXACT: dict[str, Callable[..., Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}
+"""Index arithmetic, which stays small: TVM may take it that nothing overflows."""
 
 
 def _type(e: Expr) -> str:

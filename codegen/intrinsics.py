@@ -33,34 +33,41 @@ def _minimum(t: str, a: Any, b: Any) -> Any:
     return tirx.Select(tirx.Or(tirx.LT(a, b), tirx.NE(a, a)), a, b)
 
 
+def _crosses(t: str, remainder: Any, b: Any) -> Any:
+    """Whether fmod's remainder has the other sign than the divisor, so that floor division goes one further."""
+    zero = tirx.const(0.0, t)
+    return tirx.And(tirx.NE(remainder, zero), _compared(tirx.NE)("bool", tirx.LT(remainder, zero), tirx.LT(b, zero)))
+
+
+def _negated(t: str, a: Any) -> Any:
+    """Not 0 - a for numbers without sign: TVM's simplifier takes that for 0."""
+    if t in _FLAGGED:
+        return CALLS["minus"](t, tirx.const(0, t), a)
+    if t.startswith("u"):
+        return tirx.bitwise_not(a) + tirx.const(1, t)
+    return (tirx.FloatImm(t, -0.0) if kind(t) == "float" else tirx.const(0, t)) - a
+
+
 def _floordiv(t: str, a: Any, b: Any) -> Any:
     if kind(t) == "float":
-        return tirx.floor(a / b)
-    if isinstance(b, tirx.IntImm) and int(b) not in (0, -1):
-        return tirx.floordiv(a, b)
-    zero, one = tirx.const(0, t), tirx.const(1, t)
-    bad = tirx.EQ(b, zero)
-    if not t.startswith("u"):
-        minus = tirx.const(-1, t)
-        return tirx.Select(
-            bad, zero, tirx.Select(tirx.EQ(b, minus), zero - a, tirx.floordiv(a, tirx.Select(tirx.Or(bad, tirx.EQ(b, minus)), one, b)))
-        )
-    return tirx.Select(bad, zero, tirx.floordiv(a, tirx.Select(bad, one, b)))
+        remainder, one = CALLS["fmod"](t, a, b), tirx.const(1.0, t)
+        exact = (a - remainder) / b  # floor(a / b) alone is one too much where the quotient rounds up
+        exact = tirx.Select(_crosses(t, remainder, b), exact - one, exact)
+        whole = tirx.floor(exact)
+        whole = tirx.Select(tirx.GT(exact - whole, tirx.const(0.5, t)), whole + one, whole)
+        return tirx.Select(tirx.EQ(b, tirx.const(0.0, t)), a / b, whole)
+    return CALLS["quotient"](t, a, b)
 
 
 def _mod(t: str, a: Any, b: Any) -> Any:
     if kind(t) == "float":
-        remainder, zero = CALLS["fmod"](t, a, b), tirx.const(0.0, t)
+        remainder = CALLS["fmod"](t, a, b)
         return tirx.Select(
-            tirx.And(tirx.NE(remainder, zero), _compared(tirx.NE)("bool", tirx.LT(remainder, zero), tirx.LT(b, zero))),
+            _crosses(t, remainder, b),
             remainder + b,
             remainder,
         )
-    if isinstance(b, tirx.IntImm) and int(b) not in (0, -1):
-        return tirx.floormod(a, b)
-    zero, one = tirx.const(0, t), tirx.const(1, t)
-    bad = tirx.EQ(b, zero) if t.startswith("u") else tirx.Or(tirx.EQ(b, zero), tirx.EQ(b, tirx.const(-1, t)))
-    return tirx.Select(bad, zero, tirx.floormod(a, tirx.Select(bad, one, b)))
+    return CALLS["remainder"](t, a, b)
 
 
 def _shift(left: bool) -> Callable[..., Any]:
@@ -93,17 +100,26 @@ def _sign(t: str, a: Any) -> Any:
     return tirx.Select(tirx.GT(a, zero), one, small)
 
 
+def _absolute(t: str, a: Any) -> Any:
+    if kind(t) == "float":
+        return tirx.abs(a)
+    return a if t.startswith("u") else tirx.Select(tirx.LT(a, tirx.const(0, t)), _negated(t, a), a)
+
+
+_FLAGGED = ("int32", "int64", "uint32", "uint64")
+"""Types whose sums TVM tells LLVM not to overflow."""
+
 INTRINSICS: dict[str, Callable[..., Any]] = {
-    "add": lambda t, a, b: a + b,
-    "sub": lambda t, a, b: a - b,
-    "mul": lambda t, a, b: a * b,
+    "add": lambda t, a, b: CALLS["plus"](t, a, b) if t in _FLAGGED else a + b,
+    "sub": lambda t, a, b: CALLS["minus"](t, a, b) if t in _FLAGGED else a + _negated(t, b) if t.startswith("u") else a - b,
+    "mul": lambda t, a, b: CALLS["times"](t, a, b) if t in _FLAGGED else a * b,
     "div": lambda t, a, b: tirx.Div(a, b),
     "floordiv": _floordiv,
     "mod": _mod,
     "max": _maximum,
     "min": _minimum,
-    "neg": lambda t, a: (tirx.FloatImm(t, -0.0) if kind(t) == "float" else tirx.const(0, t)) - a,
-    "abs": lambda t, a: a if t.startswith("u") else tirx.abs(a),
+    "neg": _negated,
+    "abs": _absolute,
     "sign": _sign,
     "floor": lambda t, a: tirx.floor(a) if kind(t) == "float" else a,
     "ceil": lambda t, a: tirx.ceil(a) if kind(t) == "float" else a,

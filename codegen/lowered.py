@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fluorite.algo.dtypes import kind
@@ -128,6 +128,12 @@ def _above(scheduled: Scheduled) -> list[Problem]:
     path, d = found
     asked = f"{d.label()} adds the parts of {path.rsplit('/', 1)[-1]} up in another order"
     return [d.at().problem("P301", asked, f"the plan allows {allowed.allow}", ("numerics: {allow: reassociates}",), path=path)]
+
+
+def extents_of(when: Mapping[str, int], method: str, symbols: Iterable[str]) -> dict[str, int]:
+    """What `when`, with keys extent or METHOD/extent, says of the symbols of one method."""
+    given = {s: when.get(f"{method}/{s}", when.get(s)) for s in symbols}
+    return {s: n for s, n in given.items() if n is not None}
 
 
 def structure_hash(g: Graph) -> str:

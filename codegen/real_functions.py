@@ -10,10 +10,40 @@ from typing import Any
 
 from .transcendental import EXACT, FUNCTIONS, definitions, symbol
 from .tvm_adapter import register_operation, tirx, tvm, tvm_ffi
+from .whole_numbers import FUNCTIONS as WHOLE
+
+
+def _whole_on_device(name: str, call: Any) -> Any:
+    """In C only integers without a sign wrap."""
+    dtype, (a, b) = call.ty.dtype, call.args
+    signed, lanes = not str(dtype).startswith("u"), dtype.lanes
+
+    def number(n: int) -> Any:
+        scalar = tirx.IntImm(str(dtype.with_lanes(1)), n)
+        return scalar if lanes == 1 else tirx.Broadcast(scalar, lanes)
+
+    if name in ("plus", "minus", "times"):
+        bits = str(dtype).removeprefix("u")
+        x, y = (v.astype(f"u{bits}") for v in (a, b))
+        return (x + y if name == "plus" else x - y if name == "minus" else x * y).astype(str(dtype))
+    zero, one = number(0), number(1)
+    if not signed:
+        safe = tirx.Select(tirx.EQ(b, zero), one, b)
+        return tirx.truncmod(a, safe) if name == "remainder" else tirx.Select(tirx.EQ(b, zero), zero, tirx.truncdiv(a, safe))
+    minus = tirx.EQ(b, zero - one)
+    safe = tirx.Select(tirx.Or(tirx.EQ(b, zero), minus), one, b)
+    rest = tirx.truncmod(a, safe)
+    apart = tirx.And(tirx.NE(rest, zero), tirx.LT(tirx.bitwise_xor(rest, safe), zero))
+    if name == "remainder":
+        return rest + tirx.Select(apart, safe, zero)
+    quotient = tirx.truncdiv(a, safe) - tirx.Select(apart, one, zero)
+    return tirx.Select(tirx.EQ(b, zero), zero, tirx.Select(minus, zero - a, quotient))
 
 
 def _on_device(name: str, call: Any) -> Any:
     """CUDA and OpenCL overload C's names for all types."""
+    if name in WHOLE:
+        return _whole_on_device(name, call)
     if name == "sigmoid":
         dtype = call.ty.dtype
         scalar = tirx.FloatImm(str(dtype.with_lanes(1)), 1.0)
@@ -22,15 +52,15 @@ def _on_device(name: str, call: Any) -> Any:
     return tirx.call_pure_extern(call.ty, name, *call.args)
 
 
-_OPERATIONS = {name: register_operation(f"fluorite.{name}", partial(_on_device, name)) for name in sorted({*FUNCTIONS, *EXACT})}
-_NAMES = {f"fluorite.{name}": name for name in (*FUNCTIONS, *EXACT)}
+_OPERATIONS = {name: register_operation(f"fluorite.{name}", partial(_on_device, name)) for name in sorted({*FUNCTIONS, *EXACT, *WHOLE})}
+_NAMES = {f"fluorite.{name}": name for name in (*FUNCTIONS, *EXACT, *WHOLE)}
 
 
 def _call(name: str, _dtype: str, *args: Any) -> Any:
     return tvm.ir.Call(_OPERATIONS[name], args=args, ret_ty=args[0].ty)
 
 
-CALLS: dict[str, Callable[..., Any]] = {name: partial(_call, name) for name in (*FUNCTIONS, *EXACT)}
+CALLS: dict[str, Callable[..., Any]] = {name: partial(_call, name) for name in (*FUNCTIONS, *EXACT, *WHOLE)}
 """Operation -> its call, from the dtype and the arguments."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import angles, exponentials, logarithms
+from . import angles, exponentials, logarithms, whole_numbers
 from .lanes import FORMATS, Function, Lanes, Text, Value
 
 _BOTH: dict[str, Function] = {
@@ -29,7 +29,7 @@ EXACT: dict[str, Function] = {"fmod": lambda f, x, y: f.remainder(x, y)}
 
 def symbol(name: str, dtype: str, lanes: int) -> str:
     """What the function of this name, element type and number of lanes is called in the library."""
-    return f"fluorite_{name}_{FORMATS[dtype].short}x{lanes}"
+    return f"fluorite_{name}_{FORMATS[dtype].short if dtype in FORMATS else dtype}x{lanes}"
 
 
 def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
@@ -37,6 +37,9 @@ def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
     parts: list[str] = []
     declared: dict[str, None] = {}
     for name, dtype, lanes in sorted(set(wanted)):
+        if name in whole_numbers.FUNCTIONS:
+            parts.append(whole_numbers.definition(name, symbol(name, dtype, lanes), dtype, lanes))
+            continue
         text = Text(lanes)
         f = Lanes(text, dtype)
         kind = text.type(f.format.name)

@@ -1,6 +1,6 @@
 """How far rounding really moves a result: the oracle run again with every stage disturbed by as much as its own roundings may.
 
-Bounds that add up every rounding of a deep graph as if all pushed the same way grow by an order of magnitude a layer, although errors mostly
+Bounds that add up every rounding of a deep graph as if all pushed one way grow by an order of magnitude a layer, although errors mostly
 cancel. Disturbing each stage at random within its own bound, and once with all stages pushed one way, samples what rounding can do
 (stochastic arithmetic: J. Vignes, "A stochastic arithmetic for reliable scientific computation", 1993). `SAFETY` times the largest
 deviation seen is then a tolerance where the bound is looser.

@@ -50,15 +50,20 @@ def extreme(e: Expr, tile: Mapping[Axis, Extent], largest: bool) -> Expr | None:
 
 def extreme_atom(atom: Expr, tile: Mapping[Axis, Extent], upper: bool) -> Expr | None:
     match atom:
-        case Op(op="floordiv" | "edge" as op, args=(a, b)) if not axes_of(b):
+        case Op(op="floordiv" | "edge" as op, args=(a, b)) if not axes_of(b) and (op == "edge" or _positive(b)):
             inner = extreme(a, tile, upper)
             return None if inner is None else Op(op, (inner, b), atom.dtype, atom.weak)
         case Op(op="min" | "max" as op, args=(a, b)) if is_index(atom):
             x, y = extreme(a, tile, upper), extreme(b, tile, upper)
             return None if x is None or y is None else binary(op, x, y)
-        case Op(op="mod" | "wrap" | "reflect", args=(_, n)) if not axes_of(n):
+        case Op(op="mod" | "wrap" | "reflect" as op, args=(_, n)) if not axes_of(n) and (op != "mod" or _positive(n)):
             return binary("sub", n, as_expr(1)) if upper else as_expr(0)
     return None
+
+
+def _positive(e: Expr) -> bool:
+    form = linear(e)
+    return not form.terms and nonnegative(form.constant - 1)
 
 
 def throughout(test: Expr, tile: Mapping[Axis, Extent]) -> Expr | None:

@@ -1,6 +1,7 @@
 """Lowering: the loops that plans become (golden texts), what they compute on awkward extents, and what is refused."""
 
 from __future__ import annotations
+# ruff: noqa: E501 (one case a line)
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -151,7 +151,9 @@ def _shaped(m: _Maker, s: Stage, nest: Nest, ds: list[Directive]) -> Nest:
         if not nest.loops:
             break
         name = rng.choice(nest.names)
-        match rng.choice(["split", "split", "factors", "fuse"] if ordered else ["split", "factors", "tile", "tile", "reorder", "reorder", "fuse"]):
+        match rng.choice(
+            ["split", "split", "factors", "fuse"] if ordered else ["split", "factors", "tile", "tile", "reorder", "reorder", "fuse"]
+        ):
             case "split":
                 tail = rng.choice(["auto", "auto", "guard", "shift"])
                 nest = _try(nest, Split(name, rng.choice([1, 2, 3, 4, 8, 16]), tail=tail), ds)

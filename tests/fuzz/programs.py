@@ -156,7 +156,9 @@ def _gather(rng: random.Random, values: list[Any], name: str) -> Any:
 
 def _operator(rng: random.Random, values: list[Any], name: str) -> Any:
     a = _pick(rng, values, "float")
-    return rng.choice([lambda t: fl.softmax(t), lambda t: fl.softmax(t, axis=0), fl.relu, fl.sigmoid, lambda t: fl.mean(t, axis=1, keepdims=True) + t])(a)
+    return rng.choice(
+        [lambda t: fl.softmax(t), lambda t: fl.softmax(t, axis=0), fl.relu, fl.sigmoid, lambda t: fl.mean(t, axis=1, keepdims=True) + t]
+    )(a)
 
 
 STEPS: list[Step] = [

@@ -78,6 +78,6 @@ def compare(got: Any, wanted: Any) -> None:
     if not np.array_equal(np.where(finite, 0, wanted), np.where(finite, 0, got), equal_nan=True):
         raise Failure("infinities or NaNs differ")
     exact, made = (np.where(finite, a, 0).astype(np.float64) for a in (wanted, got))
-    error = np.max(np.abs(made - exact)) / (1 + np.max(np.abs(exact)))      # of the largest: what cancels has its rounding
+    error = np.max(np.abs(made - exact)) / (1 + np.max(np.abs(exact)))  # of the largest: what cancels has its rounding
     if not error < 1e-4:
         raise Failure(f"differs by {error:.2g}")

@@ -140,7 +140,6 @@ def test_a_placement_pulls_what_lies_between_with_it() -> None:
         ("schedule:\n  out: [{parallel: z}]\n  nowhere: [compute_root]\n", [("P101", 3), ("P203", 2)]),
         ("schedule:\n  rows: [{compute_at: {stage: rows, axis: y}}]\n", [("P204", 2)]),
         ("schedule:\n  rows: [{compute_at: {stage: out, axis: z}}]\n", [("P204", 2)]),
-        ("schedule:\n  out: [{compute_at: {stage: rows, axis: y}}]\n", [("P902", 2)]),
         ("schedule:\n  out: [compute_inline]\n", [("P225", 2)]),
         ("schedule:\n  rows: [{rfactor: {axis: k, factor: 2}}]\n  out: [{parallel: z}]\n", [("P203", 3), ("P222", 2)]),
         ("fusion:\n  groups: [[rows, nothing]]\n", [("P101", 2)]),
