@@ -38,12 +38,29 @@ def _initial(leaf: Leaf, seed: int) -> Array:
     if value is None:
         return np.zeros(shape, leaf.dtype)
     if callable(value):
-        value = value(generator(seed, leaf.path), shape)
+        value = _called(value, leaf, seed, shape)
     found = np.asarray(value)
+    if found.dtype.kind not in "biuf" and found.dtype != np.dtype(leaf.dtype):
+        raise AlgorithmError(Problem("A141", path=leaf.path, asked=f"an initial value of type {found.dtype.name}", why="it is a number, or an array of numbers"))
     if found.shape not in ((), shape):
         raise AlgorithmError(Problem("A122", path=leaf.path, asked=f"an initial value of shape {list(found.shape)}",
                                      why=f"{leaf.path} has shape {list(shape)}", try_=(f"a value of shape {list(shape)}, or a number",)))
     return np.ascontiguousarray(np.broadcast_to(found, shape).astype(leaf.dtype))
+
+
+def _called(init: Any, leaf: Leaf, seed: int, shape: tuple[int, ...]) -> Any:
+    try:
+        return init(generator(seed, leaf.path), shape)
+    except (AlgorithmError, MemoryError):
+        raise
+    except Exception as error:
+        problem = Problem(
+            "A141",
+            path=leaf.path,
+            asked=f"the initialiser of {leaf.path} raised {type(error).__name__}: {error}",
+            why=f"it was called with a NumPy generator and the shape {shape}",
+        )
+        raise AlgorithmError(problem) from error
 
 
 def _fixed(e: Extent, leaf: Leaf) -> int:

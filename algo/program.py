@@ -15,11 +15,11 @@ import numpy as np
 
 from .dtypes import canonical
 from .errors import AlgorithmError, Problem
-from .expr import Expr, refuse
-from .extent import Extent
+from .expr import Expr, Size, refuse, walk
+from .extent import Extent, symbols_of
 from .graph import Graph, Leaf, Method, map_tree, ordered
 from .tensor import Direct, Index, Tensor
-from .trace import RESERVED, Builder, building, constant, current, scope, stage
+from .trace import RESERVED, Builder, building, constant, current, placed, scope, stage
 from .types import Spec, named_dims, spec
 
 Init = Callable[[np.random.Generator, tuple[int, ...]], Any]
@@ -59,10 +59,18 @@ def param(
     if shape is not None:
         names, extents = named_dims(list(shape))
     else:
-        names, extents = tuple(n.rstrip("_") for n in axes), tuple(axes.values())
+        names, extents = tuple(n.rstrip("_") for n in axes), tuple(_parameter_extent(n, k) for k, n in axes.items())
     if isinstance(init, np.ndarray) and init.shape != extents:
         raise refuse("A122", f"a parameter of shape {list(extents)} with an initial value of shape {list(init.shape)}", "the shapes differ")
     return Parameter(extents, canonical(dtype), names, init, trainable)
+
+
+def _parameter_extent(value: Any, name: str) -> int:
+    if isinstance(value, np.integer):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise refuse("A140", f"fl.param({name}={value!r})", "a parameter's extent is an integer of at least 0", f"{name}=64")
+    return value
 
 
 class Module:
@@ -149,10 +157,11 @@ def members(root: Any) -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
 
     def visit(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        if isinstance(value, Parameter | Module):
+        if isinstance(value, Parameter | Module | Program | list | tuple | dict):
             if id(value) in seen:
                 return
             seen.add(id(value))
+        if isinstance(value, Parameter | Module):
             yield path, value
         if isinstance(value, Module | Program):
             for k, v in vars(value).items():
@@ -200,6 +209,9 @@ def inputs_of(fn: Callable[..., Any], given: Mapping[str, Spec] | None = None) -
     found: dict[str, Spec] = {}
     for name, p in inspect.signature(inner).parameters.items():
         declared = (given or {}).get(name) or spec(hints.get(name))
+        if declared is not None and p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY):
+            error = refuse("A125", f"parameter {str(p).split(':')[0]!r}", "an input is one tensor that can be given by position and by name")
+            raise placed(error, _first_line(inner), inner.__name__)
         if declared is not None:
             found[name] = declared
         elif p.default is inspect.Parameter.empty and name != "self":
@@ -275,13 +287,47 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
     result = fn(**arguments)
     if result is None:
         raise refuse("A130", f"{name} returns nothing", "a method returns a tensor, or a tuple, list or dict of them")
-    tree = map_tree(lambda v: _materialise(v, name), result)
+    try:
+        _require_plain(result, name, set())
+        tree = map_tree(lambda v: _materialise(v, name), result)
+    except AlgorithmError as error:
+        raise placed(error, _first_line(fn), name) from None
+    _require_known_symbols(builder, name, ids)
     return Method(name, tuple(ids), tree, inspect.getdoc(fn) or "")
+
+
+def _first_line(fn: Callable[..., Any]) -> str:
+    """file:line of a function."""
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
+
+
+def _require_plain(result: Any, name: str, above: set[int]) -> None:
+    """Raises AlgorithmError for a nest of results that holds itself, is very deep, or has keys that are no strings."""
+    if not isinstance(result, dict | list | tuple):
+        return
+    if id(result) in above or len(above) > 32:
+        raise refuse("A130", f"{name} returns a nest that is too deep, or holds itself", "tuples, lists and dicts may be 32 deep")
+    if isinstance(result, dict) and not all(isinstance(k, str) for k in result):
+        raise refuse("A130", f"{name} returns a dict with the key {next(k for k in result if not isinstance(k, str))!r}", "keys are strings")
+    for part in result.values() if isinstance(result, dict) else result:
+        _require_plain(part, name, {*above, id(result)})
+
+
+def _require_known_symbols(builder: Builder, name: str, inputs: list[int]) -> None:
+    """Raises AlgorithmError for a stage with a symbolic extent that no input of its method has."""
+    known = {s for i in inputs for e in builder.leaves[i].shape for s in symbols_of(e)}
+    for s in builder.stages.values():
+        used = (*s.extents, *(s.reduction.extents if s.reduction else ()), *(n.extent for n in walk(s.value) if isinstance(n, Size)))
+        if s.method == name and (unknown := [x for e in used for x in symbols_of(e) if x not in known]):
+            error = refuse("A134", f"the extent {unknown[0]}", f"no input of {name} has it, so it has no value", *sorted(known))
+            raise placed(error, s.source, s.path)
 
 
 def _materialise(value: Any, name: str) -> int:
     """The id of a returned tensor; views, parameters and numbers become stages."""
     if isinstance(value, Direct):
+        value.require_mine()
         return value.source
     if isinstance(value, Parameter):
         bound = value._bound()

@@ -124,13 +124,25 @@ class Tensor(Methods):
 
 
 class Direct(Tensor):
-    """A stage or a leaf."""
+    """A stage or a leaf. `owner` is the trace that made it."""
 
-    def __init__(self, source: int, shape: Sequence[Extent], dtype: str, axis_names: Sequence[str | None], label: str) -> None:
+    def __init__(
+        self, source: int, shape: Sequence[Extent], dtype: str, axis_names: Sequence[str | None], label: str, owner: object = None
+    ) -> None:
         super().__init__(shape, dtype, axis_names, label)
-        self.source = source
+        self.source, self.owner = source, owner
+
+    def require_mine(self) -> None:
+        """Raises AlgorithmError where another trace made this tensor: its number means something else in this one."""
+        from .trace import current
+
+        if self.owner is not None and self.owner is not current():
+            raise refuse(
+                "A133", f"{self.label} of another trace", "a tensor belongs to the call that made it", "make it inside the function that uses it"
+            )
 
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:
+        self.require_mine()
         safe = tuple(
             i if within(i, n, ranges) or implied(i, n, ranges, facts) else Op("edge", (i, as_expr(n)), "int32", True)
             for i, n in zip(index, self.shape, strict=True)

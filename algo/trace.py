@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,11 +32,12 @@ from .expr import (
     substitute,
     with_children,
 )
-from .extent import Extent
+from .extent import Dim, Extent
 from .graph import Leaf, Reduction, Stage
 from .infer import infer
-from .linear import simplify
+from .linear import linear, simplify
 from .tensor import Direct, Tensor, body, conjuncts, in_body
+from .wellformed import LARGEST, axis_parameters, extent_of, name_of, require_elements, require_index, require_own_axes, require_size
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 RESERVED = ("grad", "update", "comm", "cast", "recompute", "scan")
@@ -75,11 +75,11 @@ class Builder:
     ) -> Direct:
         made = Leaf(self.fresh(), path, kind, tuple(shape), dtype, tuple(names), value, source)
         self.leaves[made.id] = made
-        return Direct(made.id, made.shape, dtype, made.axis_names, made.name)
+        return Direct(made.id, made.shape, dtype, made.axis_names, made.name, self)
 
     def add(self, stage: Stage) -> Direct:
         self.stages[stage.id] = stage
-        return Direct(stage.id, stage.extents, stage.dtype, stage.axis_names, stage.name)
+        return Direct(stage.id, stage.extents, stage.dtype, stage.axis_names, stage.name, self)
 
 
 R = TypeVar("R")
@@ -112,7 +112,7 @@ def building(builder: Builder) -> Iterator[Builder]:
 def scope(name: str) -> Iterator[None]:
     """Stages made inside have `name` in their path. A second use inside one parent becomes name_2. A name may be a path of several."""
     builder = current()
-    if name in RESERVED:
+    if name_of(name, "a scope") in RESERVED:
         raise refuse("A110", f"a scope called {name!r}", "fluorite uses that name in paths", f"{name}_")
     depth = len(builder.scopes)
     builder.scopes += [*name.split("/")[:-1], builder.unique(name).rsplit("/", 1)[-1]]
@@ -203,7 +203,11 @@ def stage(fn: Callable[..., Any], *, name: str | None = None, extents: Mapping[s
     `extents` fixes the extent of axes by name where reads do not (see fluorite.algo.infer); `dtype` casts the value.
     Raises AlgorithmError with the user's line.
     """
-    names = [p.rstrip("_") if p.endswith("_") else p for p in inspect.signature(fn).parameters]
+    current()
+    try:
+        names = axis_parameters(fn, "fl.stage")
+    except AlgorithmError as error:
+        raise placed(error, call_site(), name if isinstance(name, str) else "") from None
     return build_stage(names, fn, name=name, extents=extents, dtype=dtype)
 
 
@@ -221,17 +225,27 @@ def build_stage(
     try:
         if len(set(names)) != len(names):
             raise refuse("A111", f"axes {', '.join(names)}", "axis names must differ")
+        if name is not None and name != "":
+            name_of(name, "a stage")
         axes = tuple(axis(n) for n in names)
         with body():
             value = as_expr(fn(*axes))
+        require_own_axes(axes, value)
         label = name or (builder.scopes[-1] if builder.scopes else builder.method)
-        given = dict(extents or {})
+        given = _named(extents, "extents")
         unknown = [k for k in given if k not in names]
         if unknown:
-            raise refuse("A112", f"extents for {', '.join(unknown)}", f"the axes are {', '.join(names)}")
+            raise refuse("A112", f"extents for {', '.join(map(str, unknown))}", f"the axes are {', '.join(names)}")
+        given = {k: extent_of(n, k, "extents") for k, n in given.items()}
         return _emit(axes, value, label, infer(axes, value, given), dtype, source, origin)
     except AlgorithmError as error:
-        raise placed(error, source, "/".join([builder.method, *builder.scopes, name or ""]).rstrip("/")) from None
+        raise placed(error, source, "/".join([builder.method, *builder.scopes, str(name or "")]).rstrip("/")) from None
+
+
+def _named(given: Any, argument: str) -> dict[str, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise refuse("A116", f"{argument}={given!r}", "it gives axes by their names", f"{argument}={{'i': 3}}")
+    return dict(given or {})
 
 
 def placed(error: AlgorithmError, source: str, path: str) -> AlgorithmError:
@@ -282,6 +296,9 @@ def _finish(
     if twice:
         raise refuse("A113", f"two axes called {twice!r} in one stage", "a plan could not tell them apart", "rename one")
     mine = {a: extents[a] for a in (*axes, *(reduction.axes if reduction else ()))}
+    require_size(mine[a] for a in axes)
+    if reduction is not None:
+        require_elements(reduction.kind, reduction.extents, [mine[a] for a in axes])
     value = resolve(value, mine)
     if reduction is None:
         value = strong(value, canonical(dtype) if dtype is not None else None)
@@ -308,20 +325,27 @@ def _finish(
     return builder.add(made)
 
 
-def resolve(e: Expr, ranges: Mapping[Axis, Extent], facts: Sequence[Expr] = ()) -> Expr:
-    """Every access replaced by reads of stages and leaves; index arithmetic simplified."""
+def resolve(e: Expr, ranges: Mapping[Axis, Extent], facts: Sequence[Expr] = (), memo: dict[Expr, Expr] | None = None) -> Expr:
+    """Every access replaced by reads of stages and leaves; index arithmetic simplified. `memo` holds what was resolved under these facts."""
+    memo = {} if memo is None else memo
+    if (known := memo.get(e)) is None:
+        known = memo[e] = _resolved(e, ranges, facts, memo)
+    return known
+
+
+def _resolved(e: Expr, ranges: Mapping[Axis, Extent], facts: Sequence[Expr], memo: dict[Expr, Expr]) -> Expr:
     match e:
         case Access():
-            index = tuple(simplify(resolve(i, ranges, facts), ranges) for i in e.index)
+            index = tuple(simplify(resolve(i, ranges, facts, memo), ranges) for i in e.index)
+            for i in index:
+                require_index(linear(i), e.tensor.label)
             return simplify(e.tensor.resolve(index, ranges, facts), ranges)
         case Op(op="where", args=(condition, a, b)):
-            c = simplify(resolve(condition, ranges, facts), ranges)
+            c = simplify(resolve(condition, ranges, facts, memo), ranges)
             if isinstance(c, Const):
-                return resolve(a if c.value else b, ranges, facts)
-            return Op(
-                "where", (c, resolve(a, ranges, [*facts, *conjuncts(c)]), resolve(b, ranges, [*facts, *_negated(c)])), e.dtype, e.weak
-            )
-    new = with_children(e, tuple(resolve(c, ranges, facts) for c in children(e)))
+                return resolve(a if c.value else b, ranges, facts, memo)
+            return Op("where", (c, resolve(a, ranges, [*facts, *conjuncts(c)]), resolve(b, ranges, [*facts, *_negated(c)])), e.dtype, e.weak)
+    new = with_children(e, tuple(resolve(c, ranges, facts, memo) for c in children(e)))
     return simplify(new, ranges) if new is not e or isinstance(e, Op) else e
 
 
@@ -338,23 +362,31 @@ def _negated(condition: Expr) -> list[Expr]:
 def _alpha(e: Reduce, free: tuple[Axis, ...]) -> Any:
     """A key that is equal for reductions that differ only in the names of their bound axes."""
     number = {a: n for n, a in enumerate(e.axes)}
+    keys: dict[Expr, int] = {}
+    parts: dict[Any, int] = {}
 
-    def visit(n: Expr) -> Any:
-        match n:
-            case Axis():
-                return ("bound", number[n]) if n in number else ("free", id(n))
-            case Access():
-                return ("access", id(n.tensor), *map(visit, n.index))
-            case Op():
-                return (n.op, n.dtype, *map(visit, n.args))
-        return id(n)
+    def visit(n: Expr) -> int:
+        if n not in keys:
+            match n:
+                case Axis():
+                    key: Any = ("bound", number[n]) if n in number else ("free", id(n))
+                case Access():
+                    key = ("access", id(n.tensor), *map(visit, n.index))
+                case Op():
+                    key = (n.op, n.dtype, *map(visit, n.args))
+                case _:
+                    key = id(n)
+            keys[n] = parts.setdefault(key, len(parts))
+        return keys[n]
 
-    return (e.kind, e.dtype, free, tuple(map(str, e.extents)), visit(e.body))
+    root = visit(e.body)
+    return (e.kind, e.dtype, free, tuple(map(str, e.extents)), root, tuple(parts))
 
 
 def rename(t: Tensor, name: str) -> Tensor:
     builder = current()
-    if not isinstance(t, Direct) or t.source not in builder.stages:
+    name_of(name, "a stage")
+    if not isinstance(t, Direct) or t.owner is not builder or t.source not in builder.stages:
         raise refuse("A114", f"{t.label}.named({name!r})", "only a stage's result can be renamed, not a view, an input or a parameter")
     old = builder.stages[t.source]
     builder.paths.discard(old.path)
@@ -365,7 +397,7 @@ def rename(t: Tensor, name: str) -> Tensor:
     finally:
         builder.scopes = saved
     builder.stages[old.id] = replace(old, path=path)
-    return Direct(old.id, t.shape, t.dtype, t.axis_names, name)
+    return Direct(old.id, t.shape, t.dtype, t.axis_names, name, builder)
 
 
 def constant(value: Any) -> Tensor:
@@ -397,18 +429,33 @@ def reduce(kind: str, fn: Callable[..., Any], over: Mapping[str, int | tuple[int
             f"fl.stage(lambda i: fl.{kind}(lambda k: x[i, k]))",
             f"fl.{kind}(x, axis=...)",
         )
-    names = [p.rstrip("_") if p.endswith("_") else p for p in inspect.signature(fn).parameters]
+    names = axis_parameters(fn, f"fl.{kind}")
     return reduce_axes(kind, names, fn, over)
 
 
+def _range(given: Any, name: str) -> tuple[Extent, Extent | None]:
+    """The first position and the extent that `over` says."""
+    if given is None:
+        return 0, None
+    if not isinstance(given, tuple):
+        return 0, extent_of(given, name, "over")
+    ends = [int(n) if isinstance(n, np.integer) else n for n in given]
+    if len(ends) != 2 or not all(isinstance(n, Dim) or (isinstance(n, int) and not isinstance(n, bool) and abs(n) <= LARGEST) for n in ends):
+        raise refuse("A116", f"over={{{name!r}: a tuple of {len(ends)}}}", "a range is (low, high), two integers or symbolic extents", f"over={{{name!r}: (-1, 2)}}")
+    return ends[0], extent_of(ends[1] - ends[0], name, "over")
+
+
 def reduce_axes(kind: str, names: Sequence[str], fn: Callable[..., Any], over: Mapping[str, Any] | None = None) -> Expr:
-    unknown = [k for k in over or {} if k not in names]
+    if not names:
+        raise refuse("A119", f"fl.{kind} over nothing", "its lambda has no parameter, so there is no axis to reduce", f"fl.{kind}(lambda k: x[k])")
+    given_ranges = _named(over, "over")
+    unknown = [k for k in given_ranges if k not in names]
     if unknown:
-        raise refuse("A112", f"over {', '.join(unknown)}", f"the reduction's axes are {', '.join(names)}")
+        raise refuse("A112", f"over {', '.join(map(str, unknown))}", f"the reduction's axes are {', '.join(names)}")
     axes, extents, values = [], [], []
     for n in names:
-        a, given = axis(n), (over or {}).get(n)
-        low, extent = (given[0], given[1] - given[0]) if isinstance(given, tuple) else (0, given)
+        a, given = axis(n), given_ranges.get(n)
+        low, extent = _range(given, n)
         axes.append(a)
         extents.append(extent)
         values.append(a + low)

@@ -76,15 +76,12 @@ def extent_lookup(graph: Graph) -> Callable[[str | None, str], int | None]:
 def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:
     out = []
     known = {*graph.symbols(), *(f"{m.name}/{s}" for m in graph.methods for s in graph.symbols(m.name))}
-    wanted = [(name, plan.place_of("extents", name), "extents") for name in plan.extents]
-    wanted += [(name, variant.place_of("when", name), "when") for variant in plan.variants for name in variant.when]
-    for name, place, key in wanted:
+    named = [(name, plan.place_of("extents", name), "extents") for name in plan.extents]
+    named += [(name, variant.place_of("when", name), "when") for variant in plan.variants for name in variant.when]
+    for name, place, key in named:
         if name not in known:
-            out.append(
-                plan.place_of("extents", name).problem(
-                    "P111", f"extents: {graph.name} has no symbolic extent {name}", f"it has {', '.join(sorted(known)) or 'none'}"
-                )
-            )
+            why = f"it has {', '.join(sorted(known)) or 'none'}"
+            out.append(place.problem("P111", f"{key}: {graph.name} has no symbolic extent {name}", why))
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,8 @@ class _Emitter:
                     case Symbol(name):
                         x = self.symbols[name]
                     case Quotient(a, b):
-                        x = tirx.floordiv(self.extent(a), self.extent(b))
+                        divided = tirx.floordiv if isinstance(b, int) and b > 0 else partial(INTRINSICS["floordiv"], "int64")
+                        x = divided(self.extent(a), self.extent(b))
                     case Extremum(which, a, b):
                         x = (tirx.max if which == "max" else tirx.min)(self.extent(a), self.extent(b))
                 part = x if part is None else part * x
@@ -140,8 +142,6 @@ class _Emitter:
                 condition, x, y = self.value(c), self.operand(a, e), self.operand(b, e)
                 return (tirx.if_then_else if op == "where" else tirx.Select)(condition, x, y)
             case Op(op="floordiv" | "mod" as op, args=(a, b)) if is_index(e):
-                if not self.is_nonnegative(binary("sub", b, 1)):
-                    return INTRINSICS[op]("int64", self.index(a), self.index(b))
                 return (_floordiv if op == "floordiv" else _floormod)(self.index(a), self.index(b), self.is_nonnegative(a))
             case Op(op="add" | "sub" | "mul" | "neg" as op) if is_index(e):
                 return _EXACT[op](*map(self.index, e.args))
@@ -171,7 +171,7 @@ class _Emitter:
         if op == "edge":
             return tirx.max(tirx.min(i, n - one), zero)
         if op == "wrap":
-            return _floormod(i, tirx.max(n, one) if isinstance(n, tirx.IntImm) else n)
+            return _floormod(i, n)
         period = tirx.max((n - one) * 2, one)
         inside = _floormod(i, period)
         return tirx.min(inside, period - inside)
@@ -232,21 +232,28 @@ def cast(value: Any, source: str, to: str) -> Any:
 
 
 def _floordiv(a: Any, b: Any, sure: bool = False) -> Any:
-    """Floor division by a positive number, in a form that TVM's simplifier leaves alone: its rules for nested floor divisions and
-    remainders of what may be negative, or falls, are wrong in places."""
-    zero = tirx.IntImm("int64", 0)
+    """Floor division of indices. By a positive constant in a form that TVM's simplifier leaves alone: its rules for nested floor divisions
+    and remainders of what may be negative, or falls, are wrong in places. By anything else as a function of our own, which may be given 0:
+    TVM moves common divisions in front of the tests that keep their divisor from being 0."""
+    if not _is_positive(b):
+        return INTRINSICS["floordiv"]("int64", a, b)
     quotient = tirx.truncdiv(a, b)
     if sure:
         return quotient
-    return tirx.Select(tirx.truncmod(a, b) < zero, quotient - tirx.IntImm("int64", 1), quotient)
+    return tirx.Select(tirx.truncmod(a, b) < tirx.IntImm("int64", 0), quotient - tirx.IntImm("int64", 1), quotient)
 
 
 def _floormod(a: Any, b: Any, sure: bool = False) -> Any:
-    zero = tirx.IntImm("int64", 0)
+    if not _is_positive(b):
+        return INTRINSICS["mod"]("int64", a, b)
     remainder = tirx.truncmod(a, b)
     if sure:
         return remainder
-    return tirx.Select(remainder < zero, remainder + b, remainder)
+    return tirx.Select(remainder < tirx.IntImm("int64", 0), remainder + b, remainder)
+
+
+def _is_positive(b: Any) -> bool:
+    return isinstance(b, tirx.IntImm) and int(b) > 0
 
 
 __all__ = ["cast", "constant", "emit"]

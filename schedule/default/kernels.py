@@ -251,28 +251,34 @@ def _blocks(y: str, block: int, tall: int) -> Directives:
 
 # ---------------------------------------------------------------- strips: stencils whose producers are worth keeping
 def strips(g: Graph, root: Stage, members: list[Stage], machine: Machine) -> Mapping[str, Directives]:
-    """Strips of rows in parallel, cut across where a strip of the producers would not stay in half of the second-level cache."""
-    y, *middle, x = [a.name for a in root.axes]
+    """Strips of rows in parallel, cut across where a strip of the producers would not stay in half of the second-level cache.
+
+    Axes before the last two stand outside where the producers have them too, and inside where all of them read the same rows.
+    """
+    *lead, y, x = [a.name for a in root.axes]
     lanes = machine.lanes(root.dtype)
-    rows_, width = known(root.extents[0], TYPICAL), guess(volume(root.extents[1:]))
+    rows_, width = known(root.extents[-2], TYPICAL), known(root.extents[-1], TYPICAL)
     tall = 4 if rows_ >= 8 and shares_rows(root) else 1
     height = next((h for h in (32, 16, 8) if rows_ >= h * machine.cores * 2), 4)
     room = machine.l2 // 2 // (4 * max(1, len(members)) * (height + 4))
-    columns = room // lanes * lanes if not middle and lanes * 8 <= room < width else 0
-    if known(root.extents[-1], TYPICAL) < lanes:
-        xs: list[str] = [x]
-        own: list[Directive] = [*_blocks(y, height // tall, tall)]
-    elif columns:
+    columns = room // lanes * lanes if lanes * 8 <= room < width else 0
+    own: list[Directive] = [*_blocks(y, height // tall, tall)]
+    xs: list[str] = [x]
+    if width >= lanes:
         xs = ["xv"]
-        own = [*_blocks(y, height // tall, tall), Split(x, columns, into=("tile", "xt")), Split("xt", lanes, into=("xv", "lane"))]
-    else:
-        xs = ["xv"]
-        own = [*_blocks(y, height // tall, tall), Split(x, lanes, into=("xv", "lane"))]
-    inner = [*xs, *_line(tall), *(["lane"] if xs != [x] else [])]
-    own += [Reorder("strip", *(["tile"] if columns else []), "block", *middle, *inner)]
-    own += [Parallel("strip")] if pays_parallel(root, *members) else []
-    own += [*map(Unroll, _line(tall)), *([Vectorize("lane")] if xs != [x] else [])]
-    at = ComputeAt(stage="/" + root.path, axis="tile" if columns else "strip")
+        own += [Split(x, columns, into=("tile", "xt"))] if columns else []
+        own += [Split("xt" if columns else x, lanes, into=("xv", "lane"))]
+    vectors = ["lane"] if xs != [x] else []
+    tile = ["tile"] if columns and vectors else []
+    outside, inside = (lead, []) if all(len(m.axes) == len(root.axes) for m in members) else ([], lead)
+    own += [Reorder(*outside, "strip", *tile, "block", *inside, *xs, *_line(tall), *vectors)]
+    task = "strip"
+    if pays_parallel(root, *members):
+        task = "task" if outside else "strip"
+        own += [Fuse(*outside, "strip", into="task")] if outside else []
+        own += [Parallel(task)]
+    own += [*map(Unroll, _line(tall)), *map(Vectorize, vectors)]
+    at = ComputeAt(stage="/" + root.path, axis="tile" if tile else task)
     out: dict[str, Directives] = {root.path: tuple(own)}
     for s in members:
         out[s.path] = (at, *(_windowed(s, machine) if s.reduction is not None else vector(s, s.axes[-1].name, machine)))

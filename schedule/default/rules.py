@@ -267,27 +267,26 @@ def row_members(chosen: Chosen, root: Stage) -> tuple[int, list[Stage]]:
 
 
 def strip_members(chosen: Chosen, root: Stage) -> list[Stage]:
-    """Producers that a strip of root's outermost axis needs only a strip of: stencils."""
+    """Producers that a strip of root's rows needs only a strip of: stencils. They have root's axes, or only the last two of them."""
     if len(root.axes) < 2:
         return []
 
     def near(c: Stage, p: Stage) -> bool:
         if p.reduction is not None and known(volume(p.reduction.extents), _STRIP_WINDOW + 1) > _STRIP_WINDOW:
             return False
-        if len(p.axes) != len(root.axes) or factors(p) is not None:
+        depth = len(p.axes) - 2
+        if factors(p) is not None or depth < 0 or (len(p.axes) != len(c.axes) and (depth > 0 or c is not root)):
             return False
-        return all(_moves_along(c, index) for index in sites(c, p.id))
+        return follows(c, p, depth) and all(_moves_along(c, index) for index in sites(c, p.id))
 
     return _closure(chosen, root, near)
 
 
-def _moves_along(c: Stage, index: tuple[object, ...]) -> bool:
-    """Whether the first index moves with c's first axis only, plus constants and small windows."""
-    first = index[0]
-    assert isinstance(first, Expr)
-    form = linear(plain(first))
-    windows = set(c.reduce_axes)
-    return form.coefficient(c.axes[0]) == 1 and all(isinstance(a, Axis) and (a is c.axes[0] or a in windows) for a in form.atoms)
+def _moves_along(c: Stage, index: tuple[Expr, ...]) -> bool:
+    """Whether the row index moves with c's rows only, plus constants and small windows."""
+    form = linear(plain(index[-2]))
+    windows, y = set(c.reduce_axes), c.axes[-2]
+    return form.coefficient(y) == 1 and all(isinstance(a, Axis) and (a is y or a in windows) for a in form.atoms)
 
 
 def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool]) -> list[Stage]:

@@ -162,5 +162,6 @@ def _operator(rng: random.Random, values: list[Any], name: str) -> Any:
 
 
 STEPS: list[Step] = [
-    _elementwise, _elementwise, _elementwise, _stencil, _stencil, _stencil, _reduction, _reduction, _truth, _matmul, _moved, _cast, _gather, _operator,
+    _elementwise, _elementwise, _elementwise, _stencil, _stencil, _stencil, _reduction, _reduction, _truth, _matmul, _moved, _cast,
+    _gather, _operator,
 ]  # fmt: skip

@@ -1,0 +1,121 @@
+"""What a stage may be made of: its lambda, names, extents, and an expression whose axes are its own."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .expr import Axis, Expr, Reduce, children, refuse
+from .extent import Dim, Extent
+from .linear import Linear
+
+LARGEST = 2**48
+"""Elements of one tensor, and constants in an index: products of the two still fit 64 bits with room to spare."""
+_DEEPEST, _LONGEST = 200, 50_000
+_NAME = re.compile(r"[^\s/*<>{}\[\]=,:\"'\\\x00-\x1f\x7f]+")
+
+
+def axis_parameters(fn: Any, what: str) -> list[str]:
+    """The axis names of an index lambda: its parameters, without those that have a default. Raises AlgorithmError."""
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        raise refuse("A119", f"{what} of {_kind(fn)}", "it takes a function whose parameters are the axes", f"{what}(lambda i, j: ...)") from None
+    wrong = next((p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or (p.kind is p.KEYWORD_ONLY and p.default is p.empty)), None)
+    if wrong is not None:
+        raise refuse("A119", f"{what}: the parameter {wrong}", "each axis is one positional parameter", f"{what}(lambda i, j: ...)")
+    return [p.name.rstrip("_") if p.name.endswith("_") else p.name for p in parameters if p.default is p.empty]
+
+
+def _kind(value: Any) -> str:
+    return getattr(value, "__name__", None) or type(value).__name__
+
+
+def name_of(value: Any, what: str) -> str:
+    """A name that may stand in paths and selectors. Raises AlgorithmError."""
+    if not isinstance(value, str) or not all(map(_NAME.fullmatch, value.split("/"))) or len(value) > 200:
+        shown = repr(value) if len(repr(value)) < 60 else repr(value)[:57] + "..."
+        raise refuse("A117", f"{what} called {shown}", "names stand in plans: letters, digits, _ . and -, at most 200", "a word such as rows")
+    return value
+
+
+def extent_of(value: Any, axis: str, argument: str) -> Extent:
+    """An extent as the language has them. Raises AlgorithmError for what is none, or negative."""
+    if isinstance(value, np.integer):
+        value = int(value)
+    if isinstance(value, Dim) or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST):
+        return value
+    shown = "a tensor" if hasattr(value, "resolve") else "an expression" if isinstance(value, Expr) else repr(value)
+    why = "it is an integer from 0 to 2**48, or symbolic" if isinstance(value, int) else "it is an integer or symbolic"
+    raise refuse("A116", f"{argument}={{{axis!r}: {shown}}}", why, f"{argument}={{{axis!r}: 3}}", f"{argument}={{{axis!r}: fl.extent('n')}}")
+
+
+def require_size(extents: Iterable[Extent]) -> None:
+    """Raises AlgorithmError where the fixed extents alone give more elements than one tensor may have."""
+    total = math.prod(e for e in extents if isinstance(e, int))
+    if total > LARGEST:
+        raise refuse("A116", f"a tensor of {total:.3g} elements", "it has at most 2**48")
+
+
+def require_index(form: Linear, label: str) -> None:
+    """Raises AlgorithmError where an index holds a number so large that it may not be computed exactly."""
+    if any(isinstance(n, int) and abs(n) > LARGEST for n in (form.constant, *(c for _, c in form.terms))):
+        raise refuse("A108", f"an index of {label} with a number beyond 2**48", "indices are computed in 64 bits")
+
+
+def require_own_axes(axes: Sequence[Axis], value: Expr) -> None:
+    """Raises AlgorithmError where the expression holds an axis of another lambda, or is too large. Walks without recursion."""
+    free: dict[Expr, frozenset[Axis]] = {}
+    depth: dict[Expr, int] = {}
+    length: dict[Expr, int] = {}
+    pending = [value]
+    while pending:
+        e = pending[-1]
+        if e in free:
+            pending.pop()
+            continue
+        below = children(e)
+        missing = [c for c in below if c not in free]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        own = frozenset((e,)) if isinstance(e, Axis) else frozenset[Axis]().union(*(free[c] for c in below))
+        free[e] = own.difference(e.axes) if isinstance(e, Reduce) else own
+        depth[e] = 1 + max((depth[c] for c in below), default=0)
+        length[e] = 1 + sum(length[c] for c in below)
+    foreign = sorted(a.name for a in free[value].difference(axes))
+    if foreign:
+        raise refuse(
+            "A118",
+            f"axis {foreign[0]!r} outside its lambda",
+            "an axis has a value only inside the lambda whose parameter it is",
+            "a parameter of that name in the lambda that uses it",
+        )
+    if depth[value] > _DEEPEST:
+        raise refuse("A132", f"an expression {depth[value]} operations deep", f"one stage may be {_DEEPEST} deep", "stages for parts of it", "fl.sum over an axis")
+    if length[value] > _LONGEST:
+        raise refuse("A132", f"an expression of {float(length[value]):.3g} operations when written out", f"one stage may have {_LONGEST:,}", "stages for parts of it")
+
+
+def require_elements(kind: str, reduced: Sequence[Extent], spatial: Sequence[Extent]) -> None:
+    """Raises AlgorithmError for a largest or smallest of what never has an element."""
+    if kind in ("max", "min", "argmax", "argmin") and 0 in reduced and 0 not in spatial:
+        raise refuse("A206", f"{kind} over no elements", "of nothing there is no largest or smallest", "an extent of at least 1")
+
+
+__all__ = [
+    "LARGEST",
+    "axis_parameters",
+    "extent_of",
+    "name_of",
+    "require_elements",
+    "require_index",
+    "require_own_axes",
+    "require_size",
+]

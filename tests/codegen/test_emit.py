@@ -1,0 +1,73 @@
+"""Statements to TVM's loop IR: signatures, loop kinds, constants, and code for every operation of the language."""
+
+# ruff: noqa: E501 (one case a line)
+from __future__ import annotations
+
+from typing import Any
+
+import fluorite as fl
+import numpy as np
+import pytest
+from fluorite.algo import expr
+from fluorite.codegen import driver
+from fluorite.codegen.emit import constant, emit
+from fluorite.codegen.intrinsics import INTRINSICS
+from fluorite.codegen.statements import Kernel
+from fluorite.codegen.target import CodeTarget, resolve_target
+from fluorite.codegen.tvm_adapter import compile_functions, tirx, tvm
+from fluorite.schedule import ExecutionPlan
+from fluorite.schedule.sections import Target
+
+HERE = resolve_target(Target())
+
+
+def kernel(plan: str, target: CodeTarget = HERE) -> Kernel:
+    def model(x: Any, y: Any) -> Any:
+        return fl.stage(lambda i, j: x[i, j] + y[j], name="out")
+
+    g = fl.trace(model, None, inputs={"x": fl.f32("h", "w"), "y": fl.f32("w")})
+    chosen, _ = driver.prepared(ExecutionPlan.from_yaml(plan), g)
+    return driver.lower_variants(g, chosen, target)[0].kernels[0]
+
+
+def test_arguments_are_inputs_outputs_symbols() -> None:
+    k = kernel("schedule: {out: [compute_root]}")
+    f = emit(k)
+    assert [p.name for p in f.params] == ["x", "y", "out", *k.symbols] and set(k.symbols) == {"h", "w"}
+    assert all(str(p.ty.dtype) == "int64" for p in f.params[3:])
+    assert str(f.attrs["global_symbol"]) == k.name and bool(f.attrs["tirx.noalias"])
+
+
+def test_loop_kinds() -> None:
+    text = str(emit(kernel("schedule: {out: [{parallel: i}, {vectorize: {axis: j, width: 8}}]}")))
+    assert "T.parallel(" in text and "T.vectorized(T.int64(8))" in text
+    assert "T.unroll(T.int64(4))" in str(emit(kernel("schedule: {out: [{unroll: {axis: i, factor: 4}}]}")))
+
+
+def test_loops_of_a_gpu_made_serial() -> None:
+    gpu = resolve_target(Target(kind="cuda", arch="sm_90"))
+    k = kernel("target: {kind: cuda, arch: sm_90}\nschedule: {out: [{split: {axis: j, factor: 32}}, {gpu_blocks: [i, j_outer]}, {gpu_threads: [j_inner]}]}", gpu)
+    assert "threadIdx.x" in str(emit(k)) and "threadIdx" not in str(emit(k, serial=True))
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (True, "bool"), (-128, "int8"), (2**63 - 1, "int64"), (-(2**63), "int64"), (2**63, "uint64"), (2**64 - 1, "uint64"), (255, "uint8"),
+        (2**32 - 1, "uint32"), (0.1, "float32"), (-0.0, "float64"), (float("inf"), "float32"), (float("-inf"), "float64"), (float("nan"), "float32"),
+    ],
+)  # fmt: skip
+def test_constants(value: Any, dtype: str) -> None:
+    out = tirx.decl_buffer([1], dtype, "out", data_alignment=8)
+    body = tirx.BufferStore(out, constant(value, dtype), [tirx.IntImm("int64", 0)])
+    f = tirx.PrimFunc([out], body).with_attr("global_symbol", "f").with_attr("tirx.noalias", True)
+    made = tvm.runtime.empty((1,), dtype)
+    compile_functions({"f": f}, HERE.dict())["f"](made)
+    wanted = np.array([value], dtype)
+    assert made.numpy().tobytes() == wanted.tobytes() or (np.isnan(wanted[0]) and np.isnan(made.numpy()[0]))
+
+
+def test_there_is_code_for_every_operation() -> None:
+    own = {"cast", "where", "select", "edge", "reflect", "wrap"}
+    language = {"add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "not", "and", "or", "xor", "shl", "shr", "lt", "le", "eq", "ne", "isnan", "isinf", "isfinite"}
+    assert language | set(expr.REAL) <= set(INTRINSICS) | own
