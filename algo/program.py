@@ -19,7 +19,7 @@ from .expr import Expr, Size, refuse, walk
 from .extent import Extent, symbols_of
 from .graph import Graph, Leaf, Method, map_tree, ordered
 from .tensor import Direct, Index, Tensor
-from .trace import RESERVED, Builder, building, constant, current, placed, scope, stage
+from .trace import RESERVED, Builder, building, constant, current, placed, raised_at, scope, stage
 from .types import Spec, named_dims, spec
 
 Init = Callable[[np.random.Generator, tuple[int, ...]], Any]
@@ -284,9 +284,12 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
         builder.paths.add(f"{name}/{k}")
         ids.append(t.source)
         arguments[k] = t
-    result = fn(**arguments)
+    try:
+        result = fn(**arguments)
+    except AlgorithmError as error:
+        raise placed(error, raised_at(error), name) from None
     if result is None:
-        raise refuse("A130", f"{name} returns nothing", "a method returns a tensor, or a tuple, list or dict of them")
+        raise placed(refuse("A130", f"{name} returns nothing", "a method returns a tensor, or a tuple, list or dict of them"), _first_line(fn), name)
     try:
         _require_plain(result, name, set())
         tree = map_tree(lambda v: _materialise(v, name), result)

@@ -196,6 +196,17 @@ def call_site() -> str:
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
+def raised_at(error: BaseException) -> str:
+    """file:line of the innermost frame outside the language's own files that an exception came through."""
+    found, step = "", error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if not os.path.dirname(os.path.abspath(code.co_filename)).startswith(_HERE):
+            found = f"{os.path.basename(code.co_filename)}:{step.tb_lineno}"
+        step = step.tb_next
+    return found
+
+
 # ---------------------------------------------------------------- stages
 def stage(fn: Callable[..., Any], *, name: str | None = None, extents: Mapping[str, Extent] | None = None, dtype: Any = None) -> Tensor:
     """The tensor whose element at (i, j, ...) is ``fn(i, j, ...)``; the lambda's parameters name the axes.
@@ -409,7 +420,7 @@ def constant(value: Any) -> Tensor:
         builder.kept.append(value)
         n = sum(x.kind == "constant" for x in builder.leaves.values())
         builder.bound[id(value)] = builder.leaf(
-            "constant", f"constant/{n}", array.shape, dtype, (None,) * array.ndim, np.array(array, order="C")
+            "constant", f"constant/{n}", array.shape, dtype, (None,) * array.ndim, np.array(array, dtype, order="C")
         )
     return builder.bound[id(value)]
 

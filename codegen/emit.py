@@ -199,7 +199,8 @@ def constant(value: Any, dtype: str) -> Any:
         return tirx.const(bool(value), "bool")
     if kind(dtype) == "int":
         return tirx.IntImm(dtype, int(value)) if int(value) < 2**63 else tirx.reinterpret(dtype, tirx.IntImm("int64", int(value) - 2**64))
-    value = float(value)
+    with np.errstate(over="ignore"):
+        value = float(np.dtype(dtype).type(value))
     if np.isinf(value):
         return tirx.infinity(dtype) if value > 0 else tirx.const(0.0, dtype) - tirx.infinity(dtype)
     if np.isnan(value):

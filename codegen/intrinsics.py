@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -100,6 +101,14 @@ def _sign(t: str, a: Any) -> Any:
     return tirx.Select(tirx.GT(a, zero), one, small)
 
 
+def _divided(t: str, a: Any, b: Any) -> Any:
+    """a / b. TVM refuses to divide by a number that is 0; the product with infinity is the same."""
+    if isinstance(b, tirx.FloatImm) and float(b) == 0:
+        infinity = tirx.infinity(t)
+        return a * (infinity if math.copysign(1, float(b)) > 0 else tirx.const(0.0, t) - infinity)
+    return tirx.Div(a, b)
+
+
 def _absolute(t: str, a: Any) -> Any:
     if kind(t) == "float":
         return tirx.abs(a)
@@ -113,7 +122,7 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "add": lambda t, a, b: CALLS["plus"](t, a, b) if t in _FLAGGED else a + b,
     "sub": lambda t, a, b: CALLS["minus"](t, a, b) if t in _FLAGGED else a + _negated(t, b) if t.startswith("u") else a - b,
     "mul": lambda t, a, b: CALLS["times"](t, a, b) if t in _FLAGGED else a * b,
-    "div": lambda t, a, b: tirx.Div(a, b),
+    "div": _divided,
     "floordiv": _floordiv,
     "mod": _mod,
     "max": _maximum,

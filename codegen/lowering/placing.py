@@ -59,13 +59,19 @@ def shift_tails(work: Context, s: Stage, nest: Nest) -> Nest:
             work.plan.gpu
             or guard.outer is None
             or guard.inner is None
-            or not (asked or (guard.tail == "auto" and set(axes_of(nest.value(guard.inner))) & vectors))
+            or not (asked or (guard.tail == "auto" and set(axes_of(nest.value(guard.inner))) & vectors and overlap_is_small(guard)))
         ):
             continue
         parts = [n for n, loop in enumerate(nest.loops) if loop.var in set(axes_of(nest.value(guard.outer)))]
         if asked or (parts and any(n >= min(parts) for n in owners)):
             nest = shifted(nest, guard) or nest
     return nest
+
+
+def overlap_is_small(guard: Guard) -> bool:
+    """Whether a part that is moved back computes at most a quarter of the axis again."""
+    n = guard.limit
+    return isinstance(n, int) and -n % guard.factor <= n // 4
 
 
 def on_gpu(work: Context, s: Stage, nest: Nest) -> Nest:

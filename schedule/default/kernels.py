@@ -261,7 +261,9 @@ def strips(g: Graph, root: Stage, members: list[Stage], machine: Machine) -> Map
     tall = 4 if rows_ >= 8 and shares_rows(root) else 1
     height = next((h for h in (32, 16, 8) if rows_ >= h * machine.cores * 2), 4)
     room = machine.l2 // 2 // (4 * max(1, len(members)) * (height + 4))
-    columns = room // lanes * lanes if lanes * 8 <= room < width else 0
+    columns = 0
+    if lanes * 8 <= room < width:
+        columns = -(-width // -(-width // room) // lanes) * lanes  # tiles of one size, a whole number of vectors
     own: list[Directive] = [*_blocks(y, height // tall, tall)]
     xs: list[str] = [x]
     if width >= lanes:
