@@ -1,4 +1,5 @@
 """Values of a Program's parameters: initial ones, drawn independently of the order of declaration, and given ones checked."""
+
 from __future__ import annotations
 
 import hashlib
@@ -41,10 +42,21 @@ def _initial(leaf: Leaf, seed: int) -> Array:
         value = _called(value, leaf, seed, shape)
     found = np.asarray(value)
     if found.dtype.kind not in "biuf" and found.dtype != np.dtype(leaf.dtype):
-        raise AlgorithmError(Problem("A141", path=leaf.path, asked=f"an initial value of type {found.dtype.name}", why="it is a number, or an array of numbers"))
+        raise AlgorithmError(
+            Problem(
+                "A141", path=leaf.path, asked=f"an initial value of type {found.dtype.name}", why="it is a number, or an array of numbers"
+            )
+        )
     if found.shape not in ((), shape):
-        raise AlgorithmError(Problem("A122", path=leaf.path, asked=f"an initial value of shape {list(found.shape)}",
-                                     why=f"{leaf.path} has shape {list(shape)}", try_=(f"a value of shape {list(shape)}, or a number",)))
+        raise AlgorithmError(
+            Problem(
+                "A122",
+                path=leaf.path,
+                asked=f"an initial value of shape {list(found.shape)}",
+                why=f"{leaf.path} has shape {list(shape)}",
+                try_=(f"a value of shape {list(shape)}, or a number",),
+            )
+        )
     return np.ascontiguousarray(np.broadcast_to(found, shape).astype(leaf.dtype))
 
 
@@ -65,8 +77,15 @@ def _called(init: Any, leaf: Leaf, seed: int, shape: tuple[int, ...]) -> Any:
 
 def _fixed(e: Extent, leaf: Leaf) -> int:
     if not isinstance(e, int):
-        raise AlgorithmError(Problem("A140", path=leaf.path, asked=f"{leaf.path} with extent {e}",
-                                     why="a parameter's shape is fixed when the Program is made", try_=("an integer",)))
+        raise AlgorithmError(
+            Problem(
+                "A140",
+                path=leaf.path,
+                asked=f"{leaf.path} with extent {e}",
+                why="a parameter's shape is fixed when the Program is made",
+                try_=("an integer",),
+            )
+        )
     return e
 
 

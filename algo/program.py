@@ -210,7 +210,9 @@ def inputs_of(fn: Callable[..., Any], given: Mapping[str, Spec] | None = None) -
     for name, p in inspect.signature(inner).parameters.items():
         declared = (given or {}).get(name) or spec(hints.get(name))
         if declared is not None and p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY):
-            error = refuse("A125", f"parameter {str(p).split(':')[0]!r}", "an input is one tensor that can be given by position and by name")
+            error = refuse(
+                "A125", f"parameter {str(p).split(':')[0]!r}", "an input is one tensor that can be given by position and by name"
+            )
             raise placed(error, _first_line(inner), inner.__name__)
         if declared is not None:
             found[name] = declared
@@ -289,7 +291,9 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
     except AlgorithmError as error:
         raise placed(error, raised_at(error), name) from None
     if result is None:
-        raise placed(refuse("A130", f"{name} returns nothing", "a method returns a tensor, or a tuple, list or dict of them"), _first_line(fn), name)
+        raise placed(
+            refuse("A130", f"{name} returns nothing", "a method returns a tensor, or a tuple, list or dict of them"), _first_line(fn), name
+        )
     try:
         _require_plain(result, name, set())
         tree = map_tree(lambda v: _materialise(v, name), result)
@@ -312,7 +316,9 @@ def _require_plain(result: Any, name: str, above: set[int]) -> None:
     if id(result) in above or len(above) > 32:
         raise refuse("A130", f"{name} returns a nest that is too deep, or holds itself", "tuples, lists and dicts may be 32 deep")
     if isinstance(result, dict) and not all(isinstance(k, str) for k in result):
-        raise refuse("A130", f"{name} returns a dict with the key {next(k for k in result if not isinstance(k, str))!r}", "keys are strings")
+        raise refuse(
+            "A130", f"{name} returns a dict with the key {next(k for k in result if not isinstance(k, str))!r}", "keys are strings"
+        )
     for part in result.values() if isinstance(result, dict) else result:
         _require_plain(part, name, {*above, id(result)})
 

@@ -138,7 +138,10 @@ class Direct(Tensor):
 
         if self.owner is not None and self.owner is not current():
             raise refuse(
-                "A133", f"{self.label} of another trace", "a tensor belongs to the call that made it", "make it inside the function that uses it"
+                "A133",
+                f"{self.label} of another trace",
+                "a tensor belongs to the call that made it",
+                "make it inside the function that uses it",
             )
 
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:

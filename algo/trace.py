@@ -337,7 +337,7 @@ def _finish(
 
 
 def resolve(e: Expr, ranges: Mapping[Axis, Extent], facts: Sequence[Expr] = (), memo: dict[Expr, Expr] | None = None) -> Expr:
-    """Every access replaced by reads of stages and leaves; index arithmetic simplified. `memo` holds what was resolved under these facts."""
+    """Every access replaced by reads of stages and leaves, index arithmetic simplified. `memo` holds what these facts resolved."""
     memo = {} if memo is None else memo
     if (known := memo.get(e)) is None:
         known = memo[e] = _resolved(e, ranges, facts, memo)
@@ -355,7 +355,9 @@ def _resolved(e: Expr, ranges: Mapping[Axis, Extent], facts: Sequence[Expr], mem
             c = simplify(resolve(condition, ranges, facts, memo), ranges)
             if isinstance(c, Const):
                 return resolve(a if c.value else b, ranges, facts, memo)
-            return Op("where", (c, resolve(a, ranges, [*facts, *conjuncts(c)]), resolve(b, ranges, [*facts, *_negated(c)])), e.dtype, e.weak)
+            return Op(
+                "where", (c, resolve(a, ranges, [*facts, *conjuncts(c)]), resolve(b, ranges, [*facts, *_negated(c)])), e.dtype, e.weak
+            )
     new = with_children(e, tuple(resolve(c, ranges, facts, memo) for c in children(e)))
     return simplify(new, ranges) if new is not e or isinstance(e, Op) else e
 
@@ -451,14 +453,23 @@ def _range(given: Any, name: str) -> tuple[Extent, Extent | None]:
     if not isinstance(given, tuple):
         return 0, extent_of(given, name, "over")
     ends = [int(n) if isinstance(n, np.integer) else n for n in given]
-    if len(ends) != 2 or not all(isinstance(n, Dim) or (isinstance(n, int) and not isinstance(n, bool) and abs(n) <= LARGEST) for n in ends):
-        raise refuse("A116", f"over={{{name!r}: a tuple of {len(ends)}}}", "a range is (low, high), two integers or symbolic extents", f"over={{{name!r}: (-1, 2)}}")
+    if len(ends) != 2 or not all(
+        isinstance(n, Dim) or (isinstance(n, int) and not isinstance(n, bool) and abs(n) <= LARGEST) for n in ends
+    ):
+        raise refuse(
+            "A116",
+            f"over={{{name!r}: a tuple of {len(ends)}}}",
+            "a range is (low, high), two integers or symbolic extents",
+            f"over={{{name!r}: (-1, 2)}}",
+        )
     return ends[0], extent_of(ends[1] - ends[0], name, "over")
 
 
 def reduce_axes(kind: str, names: Sequence[str], fn: Callable[..., Any], over: Mapping[str, Any] | None = None) -> Expr:
     if not names:
-        raise refuse("A119", f"fl.{kind} over nothing", "its lambda has no parameter, so there is no axis to reduce", f"fl.{kind}(lambda k: x[k])")
+        raise refuse(
+            "A119", f"fl.{kind} over nothing", "its lambda has no parameter, so there is no axis to reduce", f"fl.{kind}(lambda k: x[k])"
+        )
     given_ranges = _named(over, "over")
     unknown = [k for k in given_ranges if k not in names]
     if unknown:

@@ -25,8 +25,12 @@ def axis_parameters(fn: Any, what: str) -> list[str]:
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
-        raise refuse("A119", f"{what} of {_kind(fn)}", "it takes a function whose parameters are the axes", f"{what}(lambda i, j: ...)") from None
-    wrong = next((p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or (p.kind is p.KEYWORD_ONLY and p.default is p.empty)), None)
+        raise refuse(
+            "A119", f"{what} of {_kind(fn)}", "it takes a function whose parameters are the axes", f"{what}(lambda i, j: ...)"
+        ) from None
+    wrong = next(
+        (p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or (p.kind is p.KEYWORD_ONLY and p.default is p.empty)), None
+    )
     if wrong is not None:
         raise refuse("A119", f"{what}: the parameter {wrong}", "each axis is one positional parameter", f"{what}(lambda i, j: ...)")
     return [p.name.rstrip("_") if p.name.endswith("_") else p.name for p in parameters if p.default is p.empty]
@@ -40,7 +44,9 @@ def name_of(value: Any, what: str) -> str:
     """A name that may stand in paths and selectors. Raises AlgorithmError."""
     if not isinstance(value, str) or not all(map(_NAME.fullmatch, value.split("/"))) or len(value) > 200:
         shown = repr(value) if len(repr(value)) < 60 else repr(value)[:57] + "..."
-        raise refuse("A117", f"{what} called {shown}", "names stand in plans: letters, digits, _ . and -, at most 200", "a word such as rows")
+        raise refuse(
+            "A117", f"{what} called {shown}", "names stand in plans: letters, digits, _ . and -, at most 200", "a word such as rows"
+        )
     return value
 
 
@@ -52,7 +58,9 @@ def extent_of(value: Any, axis: str, argument: str) -> Extent:
         return value
     shown = "a tensor" if hasattr(value, "resolve") else "an expression" if isinstance(value, Expr) else repr(value)
     why = "it is an integer from 0 to 2**48, or symbolic" if isinstance(value, int) else "it is an integer or symbolic"
-    raise refuse("A116", f"{argument}={{{axis!r}: {shown}}}", why, f"{argument}={{{axis!r}: 3}}", f"{argument}={{{axis!r}: fl.extent('n')}}")
+    raise refuse(
+        "A116", f"{argument}={{{axis!r}: {shown}}}", why, f"{argument}={{{axis!r}: 3}}", f"{argument}={{{axis!r}: fl.extent('n')}}"
+    )
 
 
 def require_size(extents: Iterable[Extent]) -> None:
@@ -98,9 +106,20 @@ def require_own_axes(axes: Sequence[Axis], value: Expr) -> None:
             "a parameter of that name in the lambda that uses it",
         )
     if depth[value] > _DEEPEST:
-        raise refuse("A132", f"an expression {depth[value]} operations deep", f"one stage may be {_DEEPEST} deep", "stages for parts of it", "fl.sum over an axis")
+        raise refuse(
+            "A132",
+            f"an expression {depth[value]} operations deep",
+            f"one stage may be {_DEEPEST} deep",
+            "stages for parts of it",
+            "fl.sum over an axis",
+        )
     if length[value] > _LONGEST:
-        raise refuse("A132", f"an expression of {float(length[value]):.3g} operations when written out", f"one stage may have {_LONGEST:,}", "stages for parts of it")
+        raise refuse(
+            "A132",
+            f"an expression of {float(length[value]):.3g} operations when written out",
+            f"one stage may have {_LONGEST:,}",
+            "stages for parts of it",
+        )
 
 
 def require_elements(kind: str, reduced: Sequence[Extent], spatial: Sequence[Extent]) -> None:

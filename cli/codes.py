@@ -30,6 +30,12 @@ ALGORITHM: dict[str, str] = {
     "A114": "Only a stage's own result can be given another name. Views, inputs and parameters have theirs already.",
     "A115": "A reduction over a lambda stands outside a stage. Over a whole tensor it takes axis=.",
     "A116": "A dimension in a declaration is a non-negative integer, a name, or name=size.",
+    "A117": "A stage or a scope has a name that cannot stand in a plan: it is no text, is too long, or has spaces or special characters.",
+    "A118": "An expression has an axis of another lambda. An axis has a value only inside the lambda whose parameter it is.",
+    "A119": (
+        "What fl.stage or a reduction was given is no function of axes: it cannot be called, or has *args, **kwargs or no parameter. "
+        "Parameters with a default are no axes; they keep their value."
+    ),
     "A120": "A parameter was made and is held by no attribute, so it has no name. Assign it to self in __init__.",
     "A121": "fl.param was given shape= and named axes, which say the same thing.",
     "A122": "The initial value of a parameter has another shape than the parameter.",
@@ -42,6 +48,9 @@ ALGORITHM: dict[str, str] = {
     "A129": "A Program has no compiled method of that name.",
     "A130": "A method returns nothing, or something that is no tensor and no tuple, list or dict of tensors.",
     "A131": "A method returns a boundary view. A view is a way to read; return the tensor itself, or a stage that reads it.",
+    "A132": "The expression of one stage is too deep, or too long when written out. Stages for parts of it keep each one small.",
+    "A133": "A tensor of another trace stands in this one. Tensors belong to the call of the function that made them.",
+    "A134": "A stage has a symbolic extent that no input of its method has, so nothing gives it a value.",
     "A140": "A symbolic extent was given a value, and the program has no extent of that name; or a parameter's extent is not a number.",
     "A141": (
         "With these extents some axis of the program would have a negative extent; or an initialiser was given something that it "
@@ -62,6 +71,7 @@ ALGORITHM: dict[str, str] = {
     "A203": "The extent of an axis would be the smaller of two symbolic extents, and which one that is depends on their values.",
     "A204": "A read lies below the first element. A boundary view such as fl.edge says what lies out there.",
     "A205": "A read lies behind the last element. A boundary view says what lies out there, or extents= shortens the axis.",
+    "A206": "A largest or smallest element is asked of an axis that never has one.",
     "A301": "A window reaches over more elements than there are, padding included; or the input's channels do not fit the kernels.",
     "A302": "An axis was given that the tensor does not have.",
     "A303": "The elements cannot be arranged in this shape, or cannot be split into equal parts.",
@@ -141,6 +151,7 @@ RUN: dict[str, str] = {
     "R114": "The model has several methods, or none of that name.",
     "R120": "With these inputs an axis would have a negative extent.",
     "R121": "A maximum or minimum over nothing has no value.",
+    "R122": "With these inputs a stage reads a tensor that has no elements.",
     "R130": "The file of inputs is no .npz file of arrays and no folder of .npy files. Nothing is ever unpickled.",
     "R131": "An extent was given that the program does not have.",
     "R400": "The command does not say what to do. --help shows what it takes.",

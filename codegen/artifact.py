@@ -21,8 +21,9 @@ from .package_text import MARK, MODULE_NAMES, functions, module_text, stub_text
 from .runtime import Model, weights
 from .runtime.library import RUNTIME, installed_runtime
 from .runtime.load import KERNELS, MANIFEST, WEIGHTS
-from .runtime.manifest import Manifest, parse
+from .runtime.manifest import SEAL, Manifest, digest, parse
 
+_LONGEST_NAME = 200
 _NEEDED_BY_ARTIFACTS = ("numpy", "tvm_ffi", "safetensors", "ml_dtypes", "tvm", "torch", "fluorite")
 
 
@@ -42,7 +43,7 @@ def write(
     """
     output = Path(os.path.abspath(output))
     parsed = parse(manifest)
-    if wrong := [*_name_problems(output.name, model_file), *_signature_problems(parsed), *_place_problems(output, force)]:
+    if wrong := [*_name_problems(output.name, model_file), *_signature_problems(parsed)] or [*_place_problems(output, force)]:
         raise BuildError(wrong)
     runtime = installed_runtime()
     if runtime is None:
@@ -59,6 +60,11 @@ def write(
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
     return output
+
+
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest with the digest by which the runtime knows that nobody changed it."""
+    return {**manifest, SEAL: digest(manifest)}
 
 
 def is_artifact(folder: Path) -> bool:
@@ -83,7 +89,7 @@ def _fill(
     if parsed.parameters:
         weights.write(folder / WEIGHTS, {spec.name: parameters[spec.name] for spec in parsed.parameters})
         names.append(WEIGHTS)
-    manifest["files"] = {name: _facts(folder / name) for name in names}
+    manifest = sealed({**manifest, "files": {name: _facts(folder / name) for name in names}})
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "__init__.py").write_text(module_text(parsed), encoding="utf-8")
     (folder / "__init__.pyi").write_text(stub_text(parsed), encoding="utf-8")
@@ -119,6 +125,10 @@ def _name_problems(name: str, model_file: Path | None) -> Iterable[Problem]:
     asked = f'"{name}" cannot be the name of an artefact'
     if not name.isidentifier() or keyword.iskeyword(name):
         yield _problem("B001", asked, "Python could not import it", "a name of letters, digits and _")
+    elif len(name.encode()) > _LONGEST_NAME:
+        yield _problem(
+            "B001", f"a name of {len(name)} letters cannot be the name of an artefact", "file systems allow no such file", "a short name"
+        )
     elif name in sys.stdlib_module_names:
         yield _problem("B002", asked, "it would hide a module of Python's own library", f"{name}_model")
     elif name in _NEEDED_BY_ARTIFACTS:

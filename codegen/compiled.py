@@ -13,6 +13,7 @@ import numpy as np
 from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.extent import to_json
 from fluorite.algo.graph import Graph, Leaf, Method
+from fluorite.algo.requirements import requirements
 from fluorite.schedule.plan import ExecutionPlan
 from fluorite.schedule.sections import AtMost, Between, Buckets
 
@@ -113,12 +114,17 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
     g = compiled.graph
     variants = [_code(v, m, g.symbols(m.name)) for v in compiled.variants]
     numbers = {i: n for n, i in enumerate(m.inputs)}
+    ranges = {s: _range(compiled.plan, m.name, s) for s in g.symbols(m.name)}
     return {
         "doc": m.doc,
         "inputs": [
             {"name": g[i].name, "dtype": g[i].dtype, "shape": [to_json(e) for e in g[i].shape], "buffer": numbers[i]} for i in m.inputs
         ],
-        "symbols": {s: _range(compiled.plan, m.name, s) for s in g.symbols(m.name)},
+        "symbols": ranges,
+        "requires": [
+            {"code": r.code, "what": r.what, "within": [to_json(e) for e in r.within], "filled": [to_json(e) for e in r.filled]}
+            for r in requirements(g, m.name, {s: r["min"] for s, r in ranges.items()})
+        ],
         "variants": [code for code, _ in variants],
         "result": _tree(m.result, variants[0][1]),
     }

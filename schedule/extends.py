@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import resources
@@ -18,6 +19,7 @@ from .plan import ExecutionPlan
 
 PRESET = "fluorite:"
 _MOST = 64
+_READ_WHOLE = 64 << 20
 _HOLES = ({"choose"}, {"range"}, {"pow2"}, {"divides"})
 P = TypeVar("P", bound=ExecutionPlan)
 
@@ -39,6 +41,11 @@ def read_source(name: str, asked: Place) -> tuple[str, bytes]:
             raise PlanError(asked.problem("P010", f'there is no preset "{name}"', "", tries))
         return name, text.encode()
     try:
+        facts = Path(name).stat()
+        if not (stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode)):
+            raise ValueError("it is no ordinary file")
+        if facts.st_size > _READ_WHOLE:
+            raise ValueError(f"it has {facts.st_size:,} bytes")
         return name, Path(name).read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -144,6 +144,7 @@ def _named(plan: ExecutionPlan, assignment: Mapping[str, Any], holes: Mapping[st
         if hole_id.startswith("$"):
             names[hole_id[1:]] = hole.candidates[hole.index(assignment[hole_id])] if hole_id in assignment else hole.default
     waiting = {name: value for name, value in plan.holes.items() if f"${name}" not in holes}
+    waiting |= {name: names.pop(name) for name, value in list(names.items()) if isinstance(value, Ref)}
     for _ in range(_ROUNDS):
         for name, value in list(waiting.items()):
             if not isinstance(value, Ref):

@@ -28,6 +28,8 @@ from .directives import (
 from .notation.places import Place
 from .notation.yaml_reader import nearest
 
+_FAR, _FARTHEST = 1 << 20, 1 << 31
+"""Iterations that a split may make although its loop has fewer: where the extent is a number, and where it is not."""
 SERIAL, PARALLEL, VECTOR, UNROLLED, BLOCK, THREAD = "serial", "parallel", "vectorized", "unrolled", "block", "thread"
 
 
@@ -240,6 +242,16 @@ def _split(nest: Nest, name: str, parts: Sequence[int | None], into: Sequence[st
                 f"{d.label()}: {' x '.join(map(str, parts))} = {known} iterations",
                 f"{name} has {loop.extent}",
                 ("~ for one of the factors",),
+            )
+        )
+    most = max(_FAR, 1024 * loop.extent) if isinstance(loop.extent, int) else _FARTHEST
+    if known > most:
+        raise _Refused(
+            place.problem(
+                "P207",
+                f"{d.label()}: {known:,} iterations",
+                f"{name} has {loop.extent}: nearly all of them would lie past its end",
+                ("a smaller factor",),
             )
         )
     new = tuple(replace(loop, name=n, var=axis(n), extent=e) for n, e in zip(into, extents, strict=True))

@@ -3,6 +3,7 @@
 A stage is evaluated over boxes small enough to keep intermediate arrays bounded; a box's value is one array per distinct node, of rank
 len(axes) + len(reduction axes), broadcast lazily. Sums of products go through matrix multiplication.
 """
+
 from __future__ import annotations
 
 import math
@@ -16,11 +17,12 @@ from ..errors import InternalError, Problem, RunError
 from ..expr import Axis, Const, Expr, Op, Read, Size, axes_of
 from ..extent import Extent, evaluate
 from ..graph import Stage
+from ..requirements import unguarded_reads
 from .contraction import multiply, splits
 from .elementary import BOUNDARY, OPERATORS, Array, convert, literal
 from .reading import Box, gather
 
-SLAB = 2**23       # elements of one intermediate array: 64 MiB of float64
+SLAB = 2**23  # elements of one intermediate array: 64 MiB of float64
 Shape = tuple[int, ...]
 Ranges = tuple[tuple[int, int], ...]
 
@@ -51,17 +53,33 @@ class Evaluation:
         for a, e, n in zip((*s.axes, *s.reduce_axes), (*symbolic[0], *symbolic[1]), (*spatial, *reduced), strict=True):
             if n < 0:
                 where = ", ".join(f"{k} = {v}" for k, v in self.symbols.items())
-                raise _refused("R120", s, f"axis {a.name} of {s.path} would have {n} elements", f"its extent is {e}, and {where}",
-                               "a larger input")
+                raise _refused(
+                    "R120", s, f"axis {a.name} of {s.path} would have {n} elements", f"its extent is {e}, and {where}", "a larger input"
+                )
         if s.reduction and s.reduction.kind not in IDENTITY and 0 in reduced and 0 not in spatial:
-            raise _refused("R121", s, f"{s.reduction.kind} over no elements in {s.path}", "of nothing there is no largest or smallest",
-                           "an input whose reduced axis is not empty")
+            raise _refused(
+                "R121",
+                s,
+                f"{s.reduction.kind} over no elements in {s.path}",
+                "of nothing there is no largest or smallest",
+                "an input whose reduced axis is not empty",
+            )
         return spatial, reduced
 
     # ------------------------------------------------------------ one stage
     def stage(self, s: Stage, sources: Mapping[int, Array]) -> Array:
         """The stage's array, of its dtype (float64 for float32 when wide)."""
         spatial, reduced = self.extents(s)
+        if 0 not in spatial and 0 not in reduced:
+            for r in unguarded_reads(s.value):
+                if not sources[r.source].size:
+                    raise _refused(
+                        "R122",
+                        s,
+                        f"{s.path} reads a tensor that has no elements",
+                        f"its shape is {list(sources[r.source].shape)}",
+                        "a larger input",
+                    )
         out = np.empty(spatial, self.working(s.dtype))
         axes = (*s.axes, *s.reduce_axes)
         with np.errstate(all="ignore"):
@@ -78,15 +96,16 @@ class Evaluation:
                 self._reduce(s, spatial, reduced, sources, out)
         return out
 
-    def _product(self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape,
-                 sources: Mapping[int, Array], out: Array) -> None:
+    def _product(
+        self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape, sources: Mapping[int, Array], out: Array
+    ) -> None:
         box = Box((*s.axes, *s.reduce_axes), tuple((0, n) for n in (*spatial, *reduced)), self.size)
         for ranges in slabs_for(box, factors, out.ndim):
             point = Point(self, Box(box.axes, ranges, self.size), sources)
             a, b = (convert(point.value(f), out.dtype.name) for f in factors)
-            part = multiply(a, b, out.ndim, point.box.shape[out.ndim:])
-            window = _window(ranges[:out.ndim])
-            if all(low == 0 for low, _ in ranges[out.ndim:]):
+            part = multiply(a, b, out.ndim, point.box.shape[out.ndim :])
+            window = _window(ranges[: out.ndim])
+            if all(low == 0 for low, _ in ranges[out.ndim :]):
                 out[window] = part
             else:
                 out[window] += part

@@ -41,7 +41,7 @@ def as_array(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
     elif hasattr(value, "__dlpack__"):
         array = _adopted(label, spec, value, expected)
     elif hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
-        array = np.asarray(value)
+        array = _converted(label, spec, value, expected)
     else:
         raise Refused(run_problem("R104", f"{label}: {spec.name} is of type {type(value).__name__}, {expected}"))
     if array.dtype.newbyteorder("=") != spec.numpy:
@@ -71,6 +71,13 @@ def _weak(label: str, spec: TensorSpec, value: Any, expected: str) -> np.ndarray
 
 def _kind_name(array: np.ndarray[Any, Any]) -> str:
     return {"b": "a truth value", "i": "an integer", "u": "an integer", "f": "a float"}.get(array.dtype.kind, f"{array.dtype.name} values")
+
+
+def _converted(label: str, spec: TensorSpec, value: Any, expected: str) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(value)
+    except Exception as error:  # the object's own code
+        raise Refused(run_problem("R104", f"{label}: {spec.name} gives no array ({error}), {expected}")) from None
 
 
 def _adopted(label: str, spec: TensorSpec, value: Any, expected: str) -> np.ndarray[Any, Any]:

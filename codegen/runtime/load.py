@@ -10,7 +10,7 @@ from typing import Any
 from . import host, library, threads, weights
 from .errors import Problem, artifact_error, artifact_problem
 from .ffi import Function
-from .manifest import Manifest, parse
+from .manifest import SEAL, Manifest, digest, parse
 from .memory import aligned
 from .model import Model, read_manifest
 from .parameters import Array
@@ -32,16 +32,26 @@ def open_folder(folder: str | Path) -> tuple[Manifest, Callable[[str], Function]
     folder = Path(folder).absolute()  # the loader would search a bare file name elsewhere
     raw = read_manifest(folder / MANIFEST)
     manifest = parse(raw)
-    if wrong := [
-        *host.problems(manifest.name, raw.get("target", {}), raw.get("toolchain", {}), host.cpu_features()),
-        *_changed_files(folder, raw.get("files", {})),
-    ]:
+    if wrong := _problems(folder, manifest, raw):
         raise artifact_error(*wrong)
     arrays = _parameters(folder, manifest)
     count = threads.chosen(raw.get("threads", "all"))
     library.load_runtime(folder / library.RUNTIME)
     function, parallel = _functions(folder / KERNELS)
     return manifest, function, arrays, count if parallel else 0
+
+
+def _problems(folder: Path, manifest: Manifest, raw: Mapping[str, Any]) -> list[Problem]:
+    try:
+        wrong = [
+            *host.problems(manifest.name, raw.get("target", {}), raw.get("toolchain", {}), host.cpu_features()),
+            *_changed_files(folder, raw.get("files", {})),
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return [artifact_problem("R002", f"{folder / MANIFEST} is not one that fluorite writes ({type(error).__name__}: {error})")]
+    if not wrong and raw.get(SEAL) != digest(raw):
+        wrong.append(artifact_problem("R004", f"{folder / MANIFEST} was changed after it was built", "build or copy it again"))
+    return wrong
 
 
 def assemble(manifest: Mapping[str, Any], kernels: Path, parameters: Mapping[str, Array]) -> Model:

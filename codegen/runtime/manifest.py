@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from .errors import artifact_error, artifact_problem
-from .extents import Extent, text
+from .extents import Extent, shape_of, text
 from .tensors import ALIGNMENT, numpy_dtype
 
 FORMAT = 1
+SEAL = "seal"
+"""The key of a manifest under which the digest of all else in it stands."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,22 @@ class Symbol:
 
 
 @dataclass(frozen=True)
+class Requirement:
+    """No extent of `within` is negative; and where none of them is 0, none of `filled` is 0 either."""
+
+    code: str
+    what: str
+    within: tuple[Extent, ...]
+    filled: tuple[Extent, ...]
+
+    def refusal(self, symbols: Mapping[str, int]) -> str | None:
+        domain = shape_of(self.within, symbols)
+        if any(n < 0 for n in domain):
+            return f"{self.what} would have {min(domain)} elements"
+        return self.what if self.filled and all(domain) and not all(shape_of(self.filled, symbols)) else None
+
+
+@dataclass(frozen=True)
 class MethodSpec:
     """Signature and bodies of one method. `result` is the manifest's nest of buffers."""
 
@@ -96,6 +116,7 @@ class MethodSpec:
     symbols: Mapping[str, Symbol]
     variants: tuple[Variant, ...]
     result: Mapping[str, Any]
+    requires: tuple[Requirement, ...] = ()
 
     def text(self, name: str | None = None) -> str:
         """`blur(image: float32[h, w]) -> float32[h, w]`"""
@@ -148,6 +169,12 @@ def result_text(result: Mapping[str, Any], names: list[str]) -> str:
     raise ValueError(f"no result: {result!r}")
 
 
+def digest(raw: Mapping[str, Any]) -> str:
+    """Of all that a manifest says, its own seal apart."""
+    text = json.dumps({k: v for k, v in raw.items() if k != SEAL}, sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()
+
+
 def parse(raw: Mapping[str, Any]) -> Manifest:
     """Read a manifest. Raises ArtifactError if it is of another format or not one at all."""
     try:
@@ -178,6 +205,7 @@ def _method(name: str, raw: Mapping[str, Any]) -> MethodSpec:
         symbols={s: Symbol(s, r.get("min", 0), r.get("max"), r.get("multiple", 1)) for s, r in raw.get("symbols", {}).items()},
         variants=tuple(_variant(v) for v in raw["variants"]),
         result=raw["result"],
+        requires=tuple(Requirement(r["code"], r["what"], tuple(r["within"]), tuple(r["filled"])) for r in raw.get("requires", ())),
     )
     spec.text()  # every buffer that it names must be there
     return spec

@@ -78,6 +78,10 @@ class Method:
 
     def memory(self, extents: Mapping[str, int]) -> int:
         """Bytes of temporaries and results of one call with these extents, once planned. Raises RunError."""
+        if wrong := [n for n, e in extents.items() if not isinstance(e, int | np.integer) or not 0 <= e < 1 << 48]:
+            raise run_error(
+                *(run_problem("R108", f"{self.label}: {n} = {extents[n]!r} is no extent", "an integer from 0 on") for n in wrong)
+            )
         shapes = []
         for spec in self.spec.inputs:
             try:
@@ -138,6 +142,13 @@ class Method:
 
     def _bound(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         symbols, wrong = bind(self.label, self.spec, shapes)
+        if not wrong:
+            given = ", ".join(f"{n} = {v}" for n, v in symbols.items())
+            wrong = [
+                run_problem(r.code, f"{self.label}: with {given}, {why}", "larger inputs")
+                for r in self.spec.requires
+                if (why := r.refusal(symbols))
+            ]
         if wrong:
             raise run_error(*wrong)
         return symbols

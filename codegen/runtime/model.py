@@ -129,7 +129,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise artifact_error(artifact_problem("R001", f"{path.parent} is no artefact of fluorite: {path.name}: {error.strerror}")) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise artifact_error(artifact_problem("R002", f"{path} is not valid JSON ({error})")) from None
     if not isinstance(raw, dict):
         raise artifact_error(artifact_problem("R002", f"{path} is not one that fluorite writes"))

@@ -150,7 +150,7 @@ def test_a_changed_file_is_a_sentence(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_a_sentence(tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
     folder = write(tmp_path / "net_built")
     path = folder / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    path.write_text(json.dumps(artifact.sealed(json.loads(path.read_text()) | change)))
     with pytest.raises(ArtifactError, match=sentence):
         load(folder)
 
