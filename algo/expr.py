@@ -375,10 +375,8 @@ def _coerce(e: Expr, dtype: str, weak: bool) -> Expr:
         if e.weak and not weak and kind(dtype) == "int" and value != e.value:
             info = np.iinfo(dtype)
             raise refuse("A104", f"the number {e.value} beside {dtype}", f"{dtype} holds {info.min} to {info.max}", "fl.cast(x, fl.i32)")
-        if e.weak and not weak and dtype in FLOATS and np.isfinite(_python(e.value, "float64")) != np.isfinite(np.dtype(dtype).type(value)):
-            raise refuse(
-                "A104", f"the number {e.value:.3g} beside {dtype}", f"{dtype} holds up to {np.finfo(dtype).max:.3g}", 'float("inf")'
-            )
+        if e.weak and not weak and dtype in FLOATS and abs(value) != float("inf") and abs(value) > float(np.finfo(dtype).max):
+            raise refuse("A104", f"the number {value:.3g} beside {dtype}", f"{dtype} holds up to {np.finfo(dtype).max:.3g}", 'float("inf")')
         return Const(value, dtype, weak)
     if e.dtype == dtype:
         return e

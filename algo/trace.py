@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -201,7 +202,7 @@ def raised_at(error: BaseException) -> str:
     found, step = "", error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
-        if not os.path.dirname(os.path.abspath(code.co_filename)).startswith(_HERE):
+        if not os.path.dirname(os.path.abspath(code.co_filename)).startswith(_HERE) and code.co_filename != contextlib.__file__:
             found = f"{os.path.basename(code.co_filename)}:{step.tb_lineno}"
         step = step.tb_next
     return found

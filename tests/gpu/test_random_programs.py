@@ -16,6 +16,7 @@ from fluorite.codegen.lowered import Lowered
 from fluorite.codegen.target import CodeTarget, resolve_target
 from fluorite.schedule import ExecutionPlan
 from fuzz.programs import program
+from fuzz.run import values
 
 from .comparing import OPENCL, same
 
@@ -27,14 +28,16 @@ def drawn(seed: int) -> Drawn | None:
         g, sizes = program(random.Random(seed))
     except FluoriteError:  # what is drawn is not always a program
         return None
+    if len(g.methods) > 1:
+        return None
     chosen, _ = prepared(ExecutionPlan(target=OPENCL), g)
     target = resolve_target(chosen.target)
     (kernels,) = lower_variants(g, chosen, target)
     numbers, method = np.random.default_rng(seed), g.methods[0]
     cases = []
     for given in (sizes, {name: int(numbers.integers(1, 70)) for name in sizes}):
-        shapes = [tuple(evaluate(n, given) for n in g[i].shape) for i in method.inputs]
-        cases.append(tuple(numbers.random(shape, dtype=np.float32) * 2 - 1 for shape in shapes))
+        shapes = [[evaluate(n, given) for n in g[i].shape] for i in method.inputs]
+        cases.append(tuple(values(seed, g[i].dtype, shape) for i, shape in zip(method.inputs, shapes, strict=True)))
     return g, kernels, target, cases
 
 
