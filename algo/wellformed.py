@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .expr import Axis, Expr, Reduce, children, refuse
+from .expr import Axis, Expr, Op, Reduce, children, refuse
 from .extent import Dim, Extent
 from .linear import Linear
 
@@ -87,7 +87,8 @@ def require_own_axes(axes: Sequence[Axis], value: Expr) -> None:
         if e in free:
             pending.pop()
             continue
-        below = children(e)
+        asks_extent = isinstance(e, Op) and e.op == "extent"  # of an axis, not of its value: known once the reads have been seen
+        below = () if asks_extent else children(e)
         missing = [c for c in below if c not in free]
         if missing:
             pending += missing
