@@ -83,5 +83,5 @@ def test_objects_that_are_no_arrays_after_all(tmp_path: Path, value: Any) -> Non
 @pytest.mark.parametrize("extent", [-5, 10**30, "x", 2.5, None])
 def test_memory_of_no_extents(tmp_path: Path, extent: Any) -> None:
     model = load(write(tmp_path / "photo_built"))
-    with pytest.raises(RunError, match="h = .* is no extent"):
+    with pytest.raises(RunError, match=r"h = .* is no extent"):
         model.memory({"h": extent, "w": 4})
