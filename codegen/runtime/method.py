@@ -58,7 +58,10 @@ class Method:
             prepared = None
         if prepared is None:
             args, prepared = self._readied(args)
-        return prepared(args)
+        try:
+            return prepared(args)
+        except MemoryError as error:
+            raise self._too_large(error) from None
 
     def __repr__(self) -> str:
         return self.spec.text()
@@ -71,10 +74,16 @@ class Method:
             prepared = None
         if prepared is None:
             args, prepared = self._readied(args)
-        if out is None:
-            return prepared(args)
-        prepared.write(args, self._targets(out, prepared))
+        try:
+            if out is None:
+                return prepared(args)
+            prepared.write(args, self._targets(out, prepared))
+        except MemoryError as error:
+            raise self._too_large(error) from None
         return out
+
+    def _too_large(self, error: MemoryError) -> Exception:
+        return run_error(run_problem("R109", f"{self.label}: there is not enough memory ({error})"))
 
     def memory(self, extents: Mapping[str, int]) -> int:
         """Bytes of temporaries and results of one call with these extents, once planned. Raises RunError."""
@@ -111,7 +120,7 @@ class Method:
             try:
                 prepared = self._planned(variant, symbols, self._fixed_for(variant), self._threads)
             except MemoryError as error:
-                raise run_error(run_problem("R109", f"{self.label}: there is not enough memory ({error})")) from None
+                raise self._too_large(error) from None
             kept = {**self._prepared, form: prepared}
             while len(kept) > 1 and (len(kept) > _KEPT_SHAPES or sum(p.bytes for p in kept.values()) > _KEPT_BYTES):
                 del kept[next(iter(kept))]

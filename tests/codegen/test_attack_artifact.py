@@ -85,3 +85,11 @@ def test_memory_of_no_extents(tmp_path: Path, extent: Any) -> None:
     model = load(write(tmp_path / "photo_built"))
     with pytest.raises(RunError, match=r"h = .* is no extent"):
         model.memory({"h": extent, "w": 4})
+
+
+def test_results_larger_than_memory(tmp_path: Path) -> None:
+    model = load(write(tmp_path / "photo_built"))
+    image = np.lib.stride_tricks.as_strided(np.zeros(1, F32), (1, 1 << 44), (0, 0))
+    for call in (lambda: model(image, F32(1)), lambda: model.photo.call((image, F32(1)))):
+        with pytest.raises(RunError, match="there is not enough memory"):
+            call()
