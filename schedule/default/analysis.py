@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fluorite.algo.expr import Axis, Expr, Op, Read, axes_of, walk
+from fluorite.algo.expr import REAL, Axis, Expr, Op, Read, axes_of, walk
 from fluorite.algo.extent import Extent, at_most, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
@@ -19,34 +19,8 @@ def cost(s: Stage) -> int:
     total = 0
     for n in walk(s.value):
         if isinstance(n, Op) and not (n.weak and n.dtype == "int32"):
-            total += 0 if n.op in FREE else EXPENSIVE.get(n.op, TRANSCENDENTAL if n.op in _HARD else 1)
+            total += 0 if n.op in FREE else EXPENSIVE.get(n.op, TRANSCENDENTAL if n.op in REAL else 1)
     return total
-
-
-_HARD = frozenset(
-    (
-        "exp",
-        "log",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "sigmoid",
-        "erf",
-        "log1p",
-        "expm1",
-        "exp2",
-        "log2",
-        "log10",
-        "sinh",
-        "cosh",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "pow",
-    )
-)
 
 
 def volume(extents: Iterable[Extent]) -> Extent:
