@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .building import function, scope
 from .dtypes import DTYPES, canonical
 from .errors import AlgorithmError, ArtifactError, BuildError, FluoriteError, InternalError, PlanError, Problem, RunError
 from .expr import Expr
@@ -9,7 +10,7 @@ from .extent import Dim, Extent
 from .graph import Graph, Leaf, Method, Reduction, Stage
 from .program import Module, Parameter, Program, method, param
 from .tensor import Tensor
-from .trace import function, scope, stage
+from .trace import stage
 from .types import DType, Spec, boolean, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from .unbuilt import UNBUILT, Unbuilt
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .dtypes import kind
-from .expr import REAL, Expr, Op, Read, walk
+from .expr import REAL, Expr, Op, Read
 from .extent import Extent, at_most, maximum, minimum, nonnegative
 from .graph import Graph, Stage
 from .linear import bounds, is_index
+from .rewriting import walk
 
 FUNCTION_FLOPS = 10
 """A transcendental counts as this many operations, about what a polynomial of full accuracy takes."""

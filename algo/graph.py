@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .expr import Axis, Expr, Op, Read, reads, rewrite, show
+from .expr import Axis, Expr, Op, Read
 from .extent import Extent, symbols_of
 from .linear import Ranges, linear
+from .printing import show
+from .rewriting import reads, rewrite
 
 
 @dataclass(frozen=True)

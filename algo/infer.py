@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from .expr import Access, Axis, Expr, Op, Reduce, children, refuse, walk
+from .expr import Access, Axis, Expr, Op, Reduce, refuse
 from .extent import Dim, Extent, at_most, nonnegative
 from .linear import Linear, linear, simplify
+from .rewriting import children, walk
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .dtypes import kind
-from .expr import Axis, Const, Expr, Op, Read, Size, as_expr, binary, rewrite
+from .expr import Axis, Const, Expr, Op, Read, Size, as_expr, binary
 from .extent import Dim, Extent, at_most, exact_quotient, floordiv, maximum, minimum, nonnegative
+from .rewriting import rewrite
 
 Ranges = Mapping[Axis, Extent]
 BOUNDARIES = ("edge", "reflect", "wrap")

@@ -13,13 +13,15 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from .building import RESERVED, Builder, building, constant, current, placed, raised_at, scope
 from .dtypes import canonical
 from .errors import AlgorithmError, Problem
-from .expr import Expr, Size, refuse, walk
+from .expr import Expr, Size, refuse
 from .extent import Extent, symbols_of
 from .graph import Graph, Leaf, Method, map_tree, ordered
+from .rewriting import walk
 from .tensor import Direct, Index, Tensor
-from .trace import RESERVED, Builder, building, constant, current, placed, raised_at, scope, stage
+from .trace import stage
 from .types import Spec, named_dims, spec
 
 Init = Callable[[np.random.Generator, tuple[int, ...]], Any]

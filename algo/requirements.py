@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .expr import Expr, Op, Read, children
+from .expr import Expr, Op, Read
 from .extent import Extent, nonnegative
 from .graph import Graph, Stage
+from .rewriting import children
 
 EXTREMES = ("max", "min", "argmax", "argmin")
 

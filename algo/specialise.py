@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .expr import Expr, Size, as_expr, refuse, rewrite
+from .expr import Expr, Size, as_expr, refuse
 from .extent import Extent, substitute, symbol
 from .graph import Graph, Leaf, Reduction, Stage
 from .linear import simplify
+from .rewriting import rewrite
 
 
 def specialise(g: Graph, values: Mapping[str, int], method: str | None = None) -> Graph:

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from .expr import Access, Const, Expr, Op, Read, as_expr, refuse, show, where
+from .expr import Access, Const, Expr, Op, Read, as_expr, refuse, where
 from .extent import Extent, at_most, nonnegative
 from .linear import Ranges, bounds, linear, within
 from .methods import Methods
+from .printing import show
 
 Index = tuple[Expr, ...]
 _in_body: ContextVar[bool] = ContextVar("fluorite_in_body", default=False)
@@ -118,7 +119,7 @@ class Tensor(Methods):
 
     def named(self, name: str) -> Tensor:
         """The same tensor with the stage that computes it renamed."""
-        from .trace import rename
+        from .building import rename
 
         return rename(self, name)
 
@@ -134,7 +135,7 @@ class Direct(Tensor):
 
     def require_mine(self) -> None:
         """Raises AlgorithmError where another trace made this tensor: its number means something else in this one."""
-        from .trace import current
+        from .building import current
 
         if self.owner is not None and self.owner is not current():
             raise refuse(

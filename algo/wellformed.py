@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .expr import Axis, Expr, Op, Reduce, children, refuse
+from .expr import Axis, Expr, Op, Reduce, refuse
 from .extent import Dim, Extent
 from .linear import Linear
+from .rewriting import children
 
 LARGEST = 2**48
 """Elements of one tensor, and constants in an index: products of the two still fit 64 bits with room to spare."""

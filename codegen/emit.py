@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import InternalError
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary, children
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary
 from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
 from fluorite.algo.linear import bounds, is_index
+from fluorite.algo.rewriting import children
 
 from .intrinsics import INTRINSICS
 from .statements import Allocate, Buffer, For, If, Kernel, Sequence, Statement, Store

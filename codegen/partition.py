@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fluorite.algo.expr import Axis, Expr, Op, as_expr, axes_of, binary
+from fluorite.algo.expr import Axis, Expr, Op, as_expr, binary
 from fluorite.algo.linear import is_index, linear, simplify
+from fluorite.algo.rewriting import axes_of
 
 from .statements import For, If, Statement, sequence, transform
 

@@ -11,10 +11,11 @@ import numpy as np
 from fluorite.algo.cost import costs
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import Problem, RunError
-from fluorite.algo.expr import Read, walk
+from fluorite.algo.expr import Read
 from fluorite.algo.extent import Extent, evaluate, symbols_of
 from fluorite.algo.graph import Graph, Leaf, Method
 from fluorite.algo.parameters import initial_parameters
+from fluorite.algo.rewriting import walk
 
 Array = np.ndarray[Any, Any]
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from fluorite.algo.expr import Axis, Expr, show, substitute
+from fluorite.algo.expr import Axis, Expr
 from fluorite.algo.extent import Extent
+from fluorite.algo.printing import show
+from fluorite.algo.rewriting import substitute
 
 
 @dataclass(frozen=True)

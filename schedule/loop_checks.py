@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.errors import Problem
-from fluorite.algo.expr import Axis, axes_of
+from fluorite.algo.expr import Axis
 from fluorite.algo.extent import evaluate, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
+from fluorite.algo.rewriting import axes_of
 
 from .directives import Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, Tile, Unroll, Vectorize
 from .grouping import Placement

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fluorite.algo.errors import Problem
-from fluorite.algo.expr import Axis, Expr, as_expr, axes_of, axis, binary, rewrite
+from fluorite.algo.expr import Axis, Expr, as_expr, axis, binary
 from fluorite.algo.extent import Extent, at_most, ceildiv, exact_quotient
+from fluorite.algo.rewriting import axes_of, rewrite
 
 from .directives import (
     Directive,

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary, walk
+from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent, at_most, exact_quotient, floordiv, maximum, minimum, nonnegative
 from fluorite.algo.linear import Ranges, is_index, linear, simplify, within
+from fluorite.algo.rewriting import walk
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binary, rewrite, walk, where
-from fluorite.algo.expr import substitute as substitute_axes
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binary, where
 from fluorite.algo.extent import Extent, ceildiv, exact_quotient, maximum
 from fluorite.algo.graph import Graph, Leaf, Reduction, Stage, redirect
 from fluorite.algo.linear import bounds, simplify
+from fluorite.algo.rewriting import rewrite, walk
+from fluorite.algo.rewriting import substitute as substitute_axes
 from fluorite.algo.tensor import conjuncts
 
 from .directives import Cache, ComputeInline, Directive, Pack, Rfactor, StageIn

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import kind
-from ..expr import Axis, Expr, Op, walk
+from ..expr import Axis, Expr, Op
 from ..graph import Stage
+from ..rewriting import walk
 
 Array = np.ndarray[Any, Any]
 

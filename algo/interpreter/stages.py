@@ -14,10 +14,11 @@ import numpy as np
 
 from ..dtypes import kind
 from ..errors import InternalError, Problem, RunError
-from ..expr import Axis, Const, Expr, Op, Read, Size, axes_of
+from ..expr import Axis, Const, Expr, Op, Read, Size
 from ..extent import Extent, evaluate
 from ..graph import Stage
 from ..requirements import unguarded_reads
+from ..rewriting import axes_of
 from .contraction import multiply, splits
 from .elementary import BOUNDARY, OPERATORS, Array, convert, literal
 from .reading import Box, gather

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import kind
-from ..expr import Op, Read, children
+from ..expr import Op, Read
 from ..graph import Graph, Stage, flatten
 from ..interpreter import leaf_arrays, needed
 from ..interpreter.arguments import choose, take
+from ..rewriting import children
 from .classes import CLASSES, accumulation, formats, weakest, within
 from .rules import FUNCTION_ULPS, Enclosure, roundings
 from .sampled import deviations, is_loose, tightened

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import kind
-from ..expr import Axis, Const, Expr, Op, Read, Size, reads
+from ..expr import Axis, Const, Expr, Op, Read, Size
 from ..graph import Graph, Stage
 from ..interpreter.contraction import multiply, splits
 from ..interpreter.reading import Box, gather
 from ..interpreter.stages import IDENTITY, SLAB, Evaluation, Point, Ranges, Shape, apply, extreme, slabs, slabs_for
+from ..rewriting import reads
 from .classes import accumulation, formats
 from .rules import Enclosure, Format, either, loose, operator, settle
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import expr as E
+from ..building import operator
 from ..expr import Expr, as_expr, refuse
 from ..tensor import Tensor
-from ..trace import build_stage, operator
+from ..trace import build_stage
 from .normalize import softmax
 from .products import contracted
 from .shapes import broadcast, element, labels, shown, tensor

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import expr as E
+from ..building import operator
 from ..dtypes import DEFAULT, canonical
 from ..expr import Expr, as_expr, refuse
 from ..extent import Dim, Extent, ceildiv, maximum
 from ..tensor import Tensor
-from ..trace import build_stage, operator
+from ..trace import build_stage
 from .shapes import dimensions, labels, shown, tensor, view
 
 

@@ -9,9 +9,10 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
+from ..building import operator
 from ..expr import Expr, as_expr
 from ..tensor import Tensor, in_body
-from ..trace import build_stage, operator
+from ..trace import build_stage
 from .shapes import broadcast, element, labels, tensor, weak_like
 
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ..building import operator
 from ..dtypes import canonical, kind
 from ..expr import Expr, as_expr, cast, refuse
 from ..expr import where as choose
 from ..extent import Extent
 from ..tensor import Tensor
-from ..trace import build_stage, operator
+from ..trace import build_stage
 from .shapes import AxisLike, axis_number, labels, shown, tensor
 
 

@@ -7,11 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 from .. import expr as E
+from ..building import operator
 from ..dtypes import promote
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent
 from ..tensor import Bounded, Tensor
-from ..trace import build_stage, operator
+from ..trace import build_stage
 from .shapes import AxisLike, axis_number, labels, shown, tensor, view
 from .slicing import getitem
 from .views import constant, expanded

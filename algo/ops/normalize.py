@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import expr as E
+from ..building import operator
 from ..dtypes import kind
 from ..expr import Expr, as_expr, refuse
 from ..tensor import Tensor
-from ..trace import build_stage, operator
+from ..trace import build_stage
 from .reductions import Axes, along, mapped, mean_, real, reduced, var_
 from .shapes import AxisLike, axis_numbers, broadcast, element, labels, shown, tensor
 from .views import expanded

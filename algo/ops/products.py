@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..building import operator
 from ..expr import Expr, as_expr, cast, common, refuse
+from ..reducing import ACCUMULATOR, reduce_axes
 from ..tensor import Tensor
-from ..trace import ACCUMULATOR, build_stage, operator, reduce_axes
+from ..trace import build_stage
 from .arithmetic import add
 from .shapes import broadcast, shown, tensor
 

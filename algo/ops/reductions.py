@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, overload
 
 from .. import expr as E
+from ..building import operator
 from ..dtypes import kind
 from ..expr import Expr, Op, Reduce, as_expr
 from ..extent import Extent
+from ..reducing import ACCUMULATOR, reduce, reduce_axes
 from ..tensor import Index, Tensor
-from ..trace import ACCUMULATOR, build_stage, operator, reduce, reduce_axes
+from ..trace import build_stage
 from .shapes import axis_numbers, labels, tensor
 from .views import expanded
 

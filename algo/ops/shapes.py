@@ -8,12 +8,12 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
+from ..building import call_site, constant, current, placed
 from ..dtypes import kind, promote
 from ..errors import AlgorithmError
 from ..expr import Expr, as_expr, refuse
 from ..extent import Dim, Extent, symbol
 from ..tensor import Tensor, in_body
-from ..trace import call_site, constant, current, placed
 
 Shape: TypeAlias = tuple[Extent, ...]
 Names: TypeAlias = tuple[str | None, ...]

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import expr as E
+from ..building import operator
 from ..dtypes import kind
 from ..expr import Expr, as_expr, cast, refuse
 from ..extent import Extent, ceildiv, maximum
+from ..reducing import reduce_axes
 from ..tensor import Bounded, Tensor
-from ..trace import build_stage, operator, reduce_axes
+from ..trace import build_stage
 from .arithmetic import add
 from .products import product
 from .reductions import real, reduced

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fluorite.algo.errors import BuildError, Problem
-from fluorite.algo.expr import show
 from fluorite.algo.extent import to_json
+from fluorite.algo.printing import show
 
 from ..statements import For, Kernel, walk
 from .building import CrossBuilt

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fluorite.algo.errors import PlanError
-from fluorite.algo.expr import Size, as_expr, axis, walk
+from fluorite.algo.expr import Size, as_expr, axis
 from fluorite.algo.extent import symbols_of
 from fluorite.algo.graph import Stage
+from fluorite.algo.rewriting import walk
 from fluorite.schedule.nest import BLOCK
 from fluorite.schedule.regions import whole
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fluorite.algo.errors import InternalError, PlanError
-from fluorite.algo.expr import Axis, Expr, as_expr, axes_of, binary
+from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.extent import Extent, at_most, nonnegative
 from fluorite.algo.graph import Stage
 from fluorite.algo.linear import bounds, simplify
+from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.nest import THREAD, UNROLLED, VECTOR, shape, start
 from fluorite.schedule.notation.places import NOWHERE
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary, rewrite
+from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent
 from fluorite.algo.linear import simplify, within
+from fluorite.algo.rewriting import rewrite
 
 from ..reductions import accumulate, accumulators
 from ..statements import Statement, Store

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fluorite.algo.expr import Axis, Expr, as_expr, axes_of, binary
+from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.linear import linear, simplify, within
+from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.directives import Fetch, GpuThreads, StoreIn
 from fluorite.schedule.nest import THREAD, Loop
 

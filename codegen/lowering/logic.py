@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, binary, rewrite, walk
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent, nonnegative
 from fluorite.algo.linear import is_index, linear, simplify, within
+from fluorite.algo.rewriting import axes_of, rewrite, walk
 
 from .context import TRUE
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fluorite.algo.errors import PlanError
-from fluorite.algo.expr import Expr, as_expr, axes_of, binary
+from fluorite.algo.expr import Expr, as_expr, binary
 from fluorite.algo.graph import Stage
 from fluorite.algo.linear import linear, simplify
+from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.directives import Parallel, StoreIn, Vectorize
 from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fluorite.algo.expr import Expr, Read, as_expr, axes_of
+from fluorite.algo.expr import Expr, Read, as_expr
+from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.nest import THREAD, VECTOR, Loop
 
 from ..gpu import nests

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axes_of, binary, rewrite, walk
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary
 from fluorite.algo.linear import is_index, simplify
+from fluorite.algo.rewriting import axes_of, rewrite, walk
 from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Loop
 
 from ..reductions import accumulators, initial

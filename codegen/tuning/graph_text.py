@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis, children
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis
 from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
 from fluorite.algo.graph import Graph, Leaf, Method, Reduction, Stage
+from fluorite.algo.rewriting import children
 
 
 def graph_data(graph: Graph) -> dict[str, Any]:

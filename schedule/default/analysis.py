@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fluorite.algo.expr import REAL, Axis, Expr, Op, Read, axes_of, walk
+from fluorite.algo.expr import REAL, Axis, Expr, Op, Read
 from fluorite.algo.extent import Extent, at_most, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
+from fluorite.algo.rewriting import axes_of, walk
 
 FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
 EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fluorite.algo.expr import Axis, axes_of
+from fluorite.algo.expr import Axis
 from fluorite.algo.extent import Extent, evaluate
 from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.rewriting import axes_of
 
 from ..directives import Cache, ComputeAt, Directive, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine

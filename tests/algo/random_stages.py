@@ -9,8 +9,9 @@ from fluorite.algo.dtypes import DTYPES, kind
 from fluorite.algo.expr import COMPARISON, Axis, Expr, as_expr, binary, cast, unary, where
 from fluorite.algo.graph import Graph
 from fluorite.algo.program import trace
+from fluorite.algo.reducing import reduce_axes
 from fluorite.algo.tensor import Bounded, Tensor
-from fluorite.algo.trace import build_stage, reduce_axes
+from fluorite.algo.trace import build_stage
 from fluorite.algo.types import Spec
 from hypothesis import strategies as st
 

@@ -9,8 +9,9 @@ from fluorite.algo.cost import FUNCTION_FLOPS, Cost, cost, costs, total
 from fluorite.algo.expr import cast, unary, where
 from fluorite.algo.extent import evaluate, symbol
 from fluorite.algo.program import trace
+from fluorite.algo.reducing import reduce
 from fluorite.algo.tensor import Bounded
-from fluorite.algo.trace import reduce, stage
+from fluorite.algo.trace import stage
 from fluorite.algo.types import f32, i32, u8
 
 

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from fluorite.algo.dtypes import DTYPES, FLOATS, INTEGERS, canonical, kind, promote
 from fluorite.algo.errors import AlgorithmError
-from fluorite.algo.expr import Const, Op, Read, as_expr, axis, binary, cast, power, reads, show, strong, substitute, unary, walk, where
+from fluorite.algo.expr import Const, Op, Read, as_expr, axis, binary, cast, power, strong, unary, where
 from fluorite.algo.extent import symbol
+from fluorite.algo.printing import show
+from fluorite.algo.rewriting import reads, substitute, walk
 from fluorite.algo.types import f32
 
 ROW, COLUMN = axis("i"), axis("j")

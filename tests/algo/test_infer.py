@@ -8,8 +8,9 @@ import pytest
 from fluorite.algo.errors import AlgorithmError
 from fluorite.algo.expr import cast, where
 from fluorite.algo.program import trace
+from fluorite.algo.reducing import reduce
 from fluorite.algo.tensor import Bounded
-from fluorite.algo.trace import reduce, stage
+from fluorite.algo.trace import stage
 from fluorite.algo.types import f32, i32
 
 

@@ -15,8 +15,9 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.interpreter import evaluate_stages, run
 from fluorite.algo.interpreter.special import erf
 from fluorite.algo.program import trace
+from fluorite.algo.reducing import reduce
 from fluorite.algo.tensor import Bounded
-from fluorite.algo.trace import reduce, stage
+from fluorite.algo.trace import stage
 from fluorite.algo.types import boolean, f32, f64, i8, i32, i64, u8, u16, u32, u64
 from scipy import special
 

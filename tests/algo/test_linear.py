@@ -6,10 +6,12 @@ import itertools
 from typing import Any
 
 import pytest
-from fluorite.algo.expr import Axis, Expr, Op, Size, as_expr, axis, binary, cast, show, substitute, where
+from fluorite.algo.expr import Axis, Expr, Op, Size, as_expr, axis, binary, cast, where
 from fluorite.algo.extent import Extent, evaluate, symbol
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import bounds, linear, simplify, within
+from fluorite.algo.printing import show
+from fluorite.algo.rewriting import substitute
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scalar_reference import Element

@@ -12,8 +12,9 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.interpreter import elementary, run, stages
 from fluorite.algo.numerics import CLASSES, bounds, compare, tolerance, weakest, within
 from fluorite.algo.program import trace
+from fluorite.algo.reducing import reduce
 from fluorite.algo.tensor import Bounded
-from fluorite.algo.trace import reduce, stage
+from fluorite.algo.trace import stage
 from fluorite.algo.types import f32, f64, i32
 from hypothesis import HealthCheck, given, settings
 from random_stages import Call, random_call

@@ -1,0 +1,227 @@
+"""The trace being made: its builder, scopes, and the user's place in the source."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .dtypes import canonical
+from .errors import AlgorithmError
+from .expr import refuse
+from .extent import Extent
+from .graph import Leaf, Stage
+from .tensor import Direct, Tensor
+from .wellformed import name_of
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+RESERVED = ("grad", "update", "comm", "cast", "recompute", "scan")
+
+
+@dataclass
+class Builder:
+    """The stages and leaves made so far; the only mutable thing of a trace."""
+
+    method: str
+    next_id: int = 0
+    leaves: dict[int, Leaf] = field(default_factory=dict)
+    stages: dict[int, Stage] = field(default_factory=dict)
+    scopes: list[str] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)
+    bound: dict[int, Tensor] = field(default_factory=dict)  # id(parameter or array) -> its tensor in this graph
+    modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
+    kept: list[Any] = field(default_factory=list)  # keeps those ids alive
+
+    def fresh(self) -> int:
+        self.next_id += 1
+        return self.next_id
+
+    def unique(self, name: str) -> str:
+        base = "/".join([self.method, *self.scopes, name])
+        path, n = base, 1
+        while path in self.paths:
+            n += 1
+            path = f"{base}_{n}"
+        self.paths.add(path)
+        return path
+
+    def leaf(
+        self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = ""
+    ) -> Direct:
+        made = Leaf(self.fresh(), path, kind, tuple(shape), dtype, tuple(names), value, source)
+        self.leaves[made.id] = made
+        return Direct(made.id, made.shape, dtype, made.axis_names, made.name, self)
+
+    def add(self, stage: Stage) -> Direct:
+        self.stages[stage.id] = stage
+        return Direct(stage.id, stage.extents, stage.dtype, stage.axis_names, stage.name, self)
+
+
+R = TypeVar("R")
+_builder: ContextVar[Builder | None] = ContextVar("fluorite_builder", default=None)
+
+
+def current() -> Builder:
+    found = _builder.get()
+    if found is None:
+        raise refuse(
+            "A109",
+            "a stage outside a trace",
+            "stages are made while fluorite runs an algorithm",
+            "fl.trace(f), fl.compile(f)",
+            "put it into a function or a method",
+        )
+    return found
+
+
+@contextmanager
+def building(builder: Builder) -> Iterator[Builder]:
+    token = _builder.set(builder)
+    try:
+        yield builder
+    finally:
+        _builder.reset(token)
+
+
+@contextmanager
+def scope(name: str) -> Iterator[None]:
+    """Stages made inside have `name` in their path. A second use inside one parent becomes name_2. A name may be a path of several."""
+    builder = current()
+    if name_of(name, "a scope") in RESERVED:
+        raise refuse("A110", f"a scope called {name!r}", "fluorite uses that name in paths", f"{name}_")
+    depth = len(builder.scopes)
+    builder.scopes += [*name.split("/")[:-1], builder.unique(name).rsplit("/", 1)[-1]]
+    try:
+        yield
+    finally:
+        del builder.scopes[depth:]
+
+
+def operator(fn: Callable[..., R]) -> Callable[..., R]:
+    """A library operator: opens a scope of its name. The stage of its result has the operator's own path."""
+    import functools
+
+    op = fn.__name__.rstrip("_")
+
+    @functools.wraps(fn)
+    def call(*args: Any, name: str | None = None, **kwargs: Any) -> R:
+        builder = current()
+        label = name or op
+        before = set(builder.stages)
+        with scope(label):
+            prefix = "/".join([builder.method, *builder.scopes])
+            try:
+                result = fn(*args, **kwargs)
+            except AlgorithmError as error:
+                raise placed(error, call_site(), prefix) from None
+            inner = f"{prefix}/{builder.scopes[-1]}"
+        made = [i for i in builder.stages if i not in before]
+        for i in made:
+            if builder.stages[i].op == label != op:
+                builder.stages[i] = replace(builder.stages[i], op=op)
+        last = _stage_of(result)
+        if last in made and (old := builder.stages[last]).path.startswith(prefix + "/") and (len(made) == 1 or old.path == inner):
+            builder.paths.discard(old.path)
+            builder.stages[old.id] = replace(old, path=prefix, op=op)
+            _relabel(result, old.id, builder.stages[old.id].name)
+        elif not made:
+            builder.paths.discard(prefix)
+        return result
+
+    return call
+
+
+def _stage_of(result: Any) -> int | None:
+    """The stage that a result is, or is a view of."""
+    while (base := getattr(result, "base", None)) is not None:
+        result = base
+    return result.source if isinstance(result, Direct) else None
+
+
+def _relabel(result: Any, id: int, name: str) -> None:
+    if isinstance(result, Direct) and result.source == id:
+        result.label = name
+
+
+def function(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """An algorithm with a scope of its own: the stages of each call are named function/stage."""
+    import functools
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _builder.get() is None:
+            raise refuse(
+                "A109",
+                f"{fn.__name__}(...) outside a trace",
+                "an algorithm makes stages only while fluorite runs it",
+                f"fl.compile({fn.__name__}), then call the result",
+            )
+        with scope(fn.__name__):
+            return fn(*args, **kwargs)
+
+    call.__fluorite_function__ = fn  # type: ignore[attr-defined]
+    return call
+
+
+def call_site() -> str:
+    """file:line of the innermost frame outside the language's own files."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(os.path.abspath(frame.f_code.co_filename)).startswith(_HERE):
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def raised_at(error: BaseException) -> str:
+    """file:line of the innermost frame outside the language's own files that an exception came through."""
+    found, step = "", error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if not os.path.dirname(os.path.abspath(code.co_filename)).startswith(_HERE) and code.co_filename != contextlib.__file__:
+            found = f"{os.path.basename(code.co_filename)}:{step.tb_lineno}"
+        step = step.tb_next
+    return found
+
+
+def placed(error: AlgorithmError, source: str, path: str) -> AlgorithmError:
+    """The error with the user's line and the path of what was being made."""
+    return AlgorithmError([p if p.source else replace(p, source=source, path=p.path or path) for p in error.problems])
+
+
+def rename(t: Tensor, name: str) -> Tensor:
+    builder = current()
+    name_of(name, "a stage")
+    if not isinstance(t, Direct) or t.owner is not builder or t.source not in builder.stages:
+        raise refuse("A114", f"{t.label}.named({name!r})", "only a stage's result can be renamed, not a view, an input or a parameter")
+    old = builder.stages[t.source]
+    builder.paths.discard(old.path)
+    parent = old.path.rsplit("/", 1)[0]
+    saved, builder.scopes = builder.scopes, parent.split("/")[1:]
+    try:
+        path = builder.unique(name)
+    finally:
+        builder.scopes = saved
+    builder.stages[old.id] = replace(old, path=path)
+    return Direct(old.id, t.shape, t.dtype, t.axis_names, name, builder)
+
+
+def constant(value: Any) -> Tensor:
+    """A NumPy array as a constant of the algorithm."""
+    builder = current()
+    array = np.asarray(value)
+    if id(value) not in builder.bound:
+        dtype = canonical(array.dtype)
+        builder.kept.append(value)
+        n = sum(x.kind == "constant" for x in builder.leaves.values())
+        builder.bound[id(value)] = builder.leaf(
+            "constant", f"constant/{n}", array.shape, dtype, (None,) * array.ndim, np.array(array, dtype, order="C")
+        )
+    return builder.bound[id(value)]
+
+
