@@ -13,8 +13,10 @@ from .terminal import Terminal
 from .user_code import run_file, run_guarded
 
 if TYPE_CHECKING:
+    from fluorite.algo.errors import PlanError
     from fluorite.algo.graph import Graph
     from fluorite.schedule import ExecutionPlan
+    from fluorite.schedule.plan import Misread
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +72,30 @@ def _from_python(file: Path, name: str | None) -> ExecutionPlan:
 
 def request(terminal: Terminal, model: str | None, plans: list[str] | None, need: str) -> Request:
     """MODEL and its plans. MODEL may be left out where a plan names its program. `need` is the verb, for messages."""
-    loaded = [(text, load_plan(text)) for text in plans or ()] or [("no plan", load_plan(None))]
+    from fluorite.schedule.plan import Misread
+
+    try:
+        loaded = [(text, load_plan(text)) for text in plans or ()] or [("no plan", load_plan(None))]
+    except Misread as error:
+        raise _all_of(error, model, need) from None
     algorithm = find_algorithm(model, need) if model is not None else _named_by(terminal, loaded)
     graph = algorithm.graph()
     for text, plan in loaded:
         check_program(plan, text, algorithm, graph)
     return Request(algorithm, graph, tuple(loaded))
+
+
+def _all_of(error: Misread, model: str | None, need: str) -> PlanError:
+    """What is wrong in the lines that can be read as well, where MODEL says what these are about."""
+    from fluorite.algo.errors import FluoriteError, PlanError
+    from fluorite.codegen.diagnosis import misread_problems
+
+    if model is None or error.rest is None:
+        return error
+    try:
+        return PlanError(misread_problems(find_algorithm(model, need).graph(), error))
+    except FluoriteError:
+        return error
 
 
 def _named_by(terminal: Terminal, plans: list[tuple[str, ExecutionPlan]]) -> Algorithm:

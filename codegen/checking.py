@@ -15,6 +15,7 @@ from fluorite.algo.program import trace
 from fluorite.schedule import ExecutionPlan
 
 from .compiled import Compiled, compile_kernels
+from .diagnosis import every_problem
 from .driver import Plan, as_plan, lower_variants, prepared
 from .lowered import Lowered
 from .runtime import assemble
@@ -126,11 +127,12 @@ def check(
     given = read_inputs(inputs) if inputs is not None else {}
     _known_extents(graph, extents or {})
     try:
-        chosen = as_plan(plan)
+        chosen = as_plan(plan, graph)
         name = str(plan) if isinstance(plan, str) else chosen.place.file if chosen.place.line else "none" if plan is None else "plan"
-        chosen, notes = prepared(chosen, graph)
-        target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
-        variants = lower_variants(graph, chosen, target)
+        with every_problem(graph, chosen):
+            chosen, notes = prepared(chosen, graph)
+            target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+            variants = lower_variants(graph, chosen, target)
         report = Report(graph.name, name, weakest(*(v.numerics for v in variants)), notes=notes, executed=False)
         if quick:
             return report

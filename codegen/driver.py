@@ -18,7 +18,7 @@ from fluorite.schedule import ExecutionPlan, fill, holes_of
 from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.notation.places import Marks
-from fluorite.schedule.plan import entries_of
+from fluorite.schedule.plan import Misread, entries_of
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.scheduled import apply as apply_plan
 from fluorite.schedule.sections import Buckets, ScheduleEntry, Variant
@@ -26,6 +26,7 @@ from fluorite.schedule.selectors import select
 
 from . import artifact
 from .compiled import Compiled, compile_kernels
+from .diagnosis import every_problem, misread_problems
 from .lowered import Lowered, extents_of, lower_all
 from .prebuilt import prebuilt
 from .runtime import assemble
@@ -35,18 +36,26 @@ from .target import CodeTarget, resolve_target
 Plan = ExecutionPlan | str | Path | None
 
 
-def as_plan(plan: Plan) -> ExecutionPlan:
-    """An ExecutionPlan from a plan, a file, a preset's name or nothing; parents merged in. Raises PlanError."""
+def as_plan(plan: Plan, graph: Graph | None = None) -> ExecutionPlan:
+    """An ExecutionPlan from a plan, a file, a preset's name or nothing; parents merged in.
+
+    Raises PlanError, with what is wrong for `graph` in the lines that can be read too.
+    """
     if plan is not None and not isinstance(plan, ExecutionPlan | str | Path):
         tries = ("fl.ExecutionPlan(schedule={...})", "fl.ExecutionPlan.from_yaml(text)", "the name of a file")
         raise PlanError(Problem("P010", "plan", asked=f"a plan is no {type(plan).__name__}", why="it is an ExecutionPlan", try_=tries))
-    loaded = plan if isinstance(plan, ExecutionPlan) else ExecutionPlan() if plan is None else ExecutionPlan.load(plan)
-    return loaded.resolve()
+    try:
+        loaded = plan if isinstance(plan, ExecutionPlan) else ExecutionPlan() if plan is None else ExecutionPlan.load(plan)
+        return loaded.resolve()
+    except Misread as error:
+        if graph is None:
+            raise
+        raise PlanError(misread_problems(graph, error)) from None
 
 
 def prepared(plan: Plan, graph: Graph) -> tuple[ExecutionPlan, tuple[str, ...]]:
     """The plan without holes, and notes on the holes that took their defaults. Raises PlanError with everything that is wrong so far."""
-    resolved = as_plan(plan)
+    resolved = as_plan(plan, graph)
     problems = problems_of(resolved) + _extents_problems(resolved, graph)
     if problems:
         raise PlanError(problems)
@@ -158,8 +167,10 @@ def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: b
 
 def ready(graph: Graph, plan: Plan = None, cache: bool = True, strict: bool = False) -> tuple[dict[str, Any], Path]:
     """The manifest and the library of a model; an unchanged one comes from the build cache. Raises PlanError, BuildError."""
-    chosen, notes = decided(plan, graph, strict)
-    return prebuilt(graph, chosen, notes, host_target(chosen), lambda: compile_graph(graph, plan, cache, strict), cache)
+    resolved = as_plan(plan, graph)
+    with every_problem(graph, resolved):
+        chosen, notes = decided(resolved, graph, strict)
+        return prebuilt(graph, chosen, notes, host_target(chosen), lambda: compile_graph(graph, resolved, cache, strict), cache)
 
 
 def host_target(plan: ExecutionPlan) -> CodeTarget:

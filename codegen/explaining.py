@@ -18,7 +18,8 @@ from fluorite.schedule import label
 from fluorite.schedule.grouping import Group
 
 from .compiled import Compiled
-from .driver import Plan, lower_variants, parameter_arrays, prepared
+from .diagnosis import every_problem
+from .driver import Plan, as_plan, lower_variants, parameter_arrays, prepared
 from .lowered import Lowered
 from .roofline import Roofline, roofline
 from .runtime import parse
@@ -150,9 +151,11 @@ def explain(
                 "R131", "run", asked=f"extent {unknown[0]}", why=f"{graph.name} has {', '.join(graph.symbols()) or 'no symbolic extents'}"
             )
         )
-    chosen, notes = prepared(plan, graph)
-    target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
-    variants = lower_variants(graph, chosen, target)
+    resolved = as_plan(plan, graph)
+    with every_problem(graph, resolved):
+        chosen, notes = prepared(resolved, graph)
+        target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+        variants = lower_variants(graph, chosen, target)
     lowered = next(
         (
             v

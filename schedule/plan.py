@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -110,7 +111,7 @@ class ExecutionPlan(Record):
         if version > VERSION:
             reading.problems.append(_newer(made.place_of("version"), version))
         if reading.problems:
-            raise PlanError(sorted(reading.problems, key=lambda one: (one.file or "", one.line or 0, one.column or 0)))
+            raise Misread(sorted(reading.problems, key=lambda one: (one.file or "", one.line or 0, one.column or 0)), tree)
         if isinstance(made.extends, str):
             object.__setattr__(made, "extends", (made.extends,))
         object.__setattr__(made, "removed", tuple(reading.removed or ()))
@@ -221,6 +222,46 @@ class ExecutionPlan(Record):
         return Keys((*tree.entries, *nulls), tree.place)
 
 
+class Misread(PlanError):
+    """A plan that cannot be read whole. `rest` is the plan of what can be read, if that is any.
+
+    `unread` are the selectors of lines of its schedule that say nothing now, `unmade` the names of stages that these would have made,
+    `unread_sections` sections that are left out.
+    """
+
+    def __init__(self, problems: Sequence[Problem], tree: Keys) -> None:
+        super().__init__(problems)
+        self._tree = tree
+
+    @cached_property
+    def rest(self) -> ExecutionPlan | None:
+        from .remainder import legible
+
+        kept = legible(self._tree, self.problems)
+        try:
+            return None if kept is None else ExecutionPlan.from_tree(kept)
+        except PlanError:
+            return None
+
+    @property
+    def unread_sections(self) -> frozenset[str]:
+        return frozenset(self._tree.names) - frozenset(self.rest.source.names if self.rest and self.rest.source else ())
+
+    @property
+    def unread(self) -> frozenset[str]:
+        return self._lines[0]
+
+    @property
+    def unmade(self) -> frozenset[str]:
+        return self._lines[1]
+
+    @cached_property
+    def _lines(self) -> tuple[frozenset[str], frozenset[str]]:
+        from .remainder import unread
+
+        return unread(self._tree, self.problems)
+
+
 def entries_of(schedule: Schedule, owner: Record) -> tuple[ScheduleEntry, ...]:
     """A schedule, of a plan or of a variant, as a list of entries."""
     if not isinstance(schedule, Mapping):
@@ -268,4 +309,4 @@ def _delete(tree: Tree, path: tuple[str, ...]) -> Tree:
     return Keys((*entries, changed))
 
 
-__all__ = ["ExecutionPlan", "Items", "entries_of"]
+__all__ = ["ExecutionPlan", "Items", "Misread", "entries_of"]

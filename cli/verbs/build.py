@@ -31,12 +31,14 @@ def build(
     if output is None:
         raise usage("build", "-o DIR is missing", "-o build/photo_tuned")
     from fluorite.codegen import driver
+    from fluorite.codegen.diagnosis import every_problem
 
     sizes = read_extents(extents)
     asked = request(terminal, model, [plan] if plan else None, "build")
     known_extents(sizes, asked.graph.symbols(), asked.algorithm.shown)
     if not strict:
-        terminal.notes(driver.prepared(asked.plan, asked.graph)[1])
+        with every_problem(asked.graph, asked.plan):
+            terminal.notes(driver.prepared(asked.plan, asked.graph)[1])
     random = [leaf.name for leaf in asked.graph.leaves if leaf.kind == "parameter" and (leaf.value is None or callable(leaf.value))]
     if weights is None and random:
         terminal.note(f"note: without --weights parameters are random (--seed {seed}): {', '.join(random)}")

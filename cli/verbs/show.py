@@ -64,11 +64,15 @@ def _text(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int],
     if at == "graph":
         return _graph(graph, sizes, methods, select)
     from fluorite.codegen import driver
+    from fluorite.codegen.diagnosis import every_problem
     from fluorite.codegen.target import resolve_target
 
-    chosen, notes = driver.prepared(plan.replace(extents={**plan.extents, **sizes}) if sizes else plan, graph)
+    given = plan.replace(extents={**plan.extents, **sizes}) if sizes else plan
+    with every_problem(graph, given):
+        chosen, notes = driver.prepared(given, graph)
+        target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+        variants = driver.lower_variants(graph, chosen, target)
     terminal.notes(notes)
-    target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
     if at == "plan":
         return _each(graph, chosen, lambda when: _plan(driver.schedule(graph, chosen, target, when), methods, select))
     if at in CODE_LEVELS and at not in CODE[target.kind]:
@@ -76,7 +80,7 @@ def _text(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int],
     if at == "ptx":
         return _ptx(graph, chosen)
     parts = []
-    for lowered in driver.lower_variants(graph, chosen, target):
+    for lowered in variants:
         head = _heading(lowered.when)
         parts.append(head + _loops(lowered, methods, select) if at == "loops" else head + _kernels(lowered, target, methods, select, at))
     return "\n\n".join(parts)

@@ -14,7 +14,8 @@ from pathlib import Path
 from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.graph import Graph
 
-from ..driver import Plan, decided, lower_variants
+from ..diagnosis import every_problem
+from ..driver import Plan, as_plan, decided, lower_variants
 from ..lowered import Lowered
 from ..target import CodeTarget, resolve_target
 
@@ -73,7 +74,9 @@ def cross_build(graph: Graph, plan: Plan, cubins: bool = True, strict: bool = Fa
 
     Raises PlanError, and BuildError where nvcc is missing, or refuses the architecture.
     """
-    chosen, _ = decided(plan, graph, strict)
+    resolved = as_plan(plan, graph)
+    with every_problem(graph, resolved):
+        chosen, _ = decided(resolved, graph, strict)
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
     if not target.machine.is_gpu:
         raise BuildError(
@@ -87,7 +90,8 @@ def cross_build(graph: Graph, plan: Plan, cubins: bool = True, strict: bool = Fa
                 )
             ]
         )
-    variants = lower_variants(graph, chosen, target)
+    with every_problem(graph, resolved):
+        variants = lower_variants(graph, chosen, target)
     source = device_source(variants, target)
     arches = chosen.target.arches if target.kind == "cuda" and cubins else ()
     built: dict[str, bytes] = {}

@@ -16,6 +16,7 @@ from fluorite.algo.program import trace
 from fluorite.schedule import ExecutionPlan, Tune, plain
 
 from ..compiled import TVM, TVM_FFI, VERSION
+from ..diagnosis import every_problem
 from ..driver import Plan, as_plan, buckets_of, lower_variants, prepared, schedule
 from ..lowered import structure_hash
 from ..sampling import Array, extents_text, sample_parameters
@@ -142,9 +143,10 @@ def tuned(
     RunError.
     """
     graph = model if isinstance(model, Graph) else trace(model, method)
-    given = as_plan(plan)
-    untuned, _ = prepared(given, graph)
-    target = resolve_target(untuned.target, untuned.numerics.contract, untuned.runtime.threads)
+    given = as_plan(plan, graph)
+    with every_problem(graph, given):
+        untuned, _ = prepared(given, graph)
+        target = resolve_target(untuned.target, untuned.numerics.contract, untuned.runtime.threads)
     if target.machine.is_gpu:
         raise BuildError(
             [
@@ -157,7 +159,8 @@ def tuned(
                 )
             ]
         )
-    lowered = lower_variants(graph, untuned, target)
+    with every_problem(graph, given):
+        lowered = lower_variants(graph, untuned, target)
     arrays = inputs_for(given, inputs)
     cases = tuning_cases(given, graph, extents or {}, arrays, seed)
     flat = flattened(given, graph, target)
