@@ -89,6 +89,10 @@ ALGORITHM: dict[str, str] = {
 PLAN: dict[str, str] = {
     "P017": "The plan has open holes, and --strict refuses to build with their defaults. `fluorite tune` fills them.",
     "P111": "extents: speaks of an extent that the program does not have. Extents are the names in the declarations of the inputs.",
+    "P112": (
+        "A variant is for extents that no code is built for. when: {n: 1} makes code for n = 1 where there is none; bounds such as "
+        "when: {n: [1, 8]} hold for the buckets within, and make none."
+    ),
     "P120": "The plan leaves nothing open that tuning could decide: every value is a pin. Leave a stage out, write auto, or a hole.",
     "P121": "Tuning measures real calls, and their extents are not known. tune: at: in the plan or --extents gives them.",
     "P122": (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +20,11 @@ from fluorite.schedule.notation.places import Marks
 from fluorite.schedule.plan import Misread, entries_of
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.scheduled import apply as apply_plan
-from fluorite.schedule.sections import Buckets, ScheduleEntry, Variant
+from fluorite.schedule.sections import ScheduleEntry, Variant
 from fluorite.schedule.selectors import select
 
 from . import artifact
+from .buckets import buckets_of, meets, variant_problems, with_extents
 from .compiled import Compiled, compile_kernels
 from .diagnosis import every_problem, misread_problems
 from .lowered import Lowered, extents_of, lower_all
@@ -56,7 +56,7 @@ def as_plan(plan: Plan, graph: Graph | None = None) -> ExecutionPlan:
 def prepared(plan: Plan, graph: Graph) -> tuple[ExecutionPlan, tuple[str, ...]]:
     """The plan without holes, and notes on the holes that took their defaults. Raises PlanError with everything that is wrong so far."""
     resolved = as_plan(plan, graph)
-    problems = problems_of(resolved) + _extents_problems(resolved, graph)
+    problems = problems_of(resolved) + _extents_problems(resolved, graph) + variant_problems(resolved, graph)
     if problems:
         raise PlanError(problems)
     lookup = extent_lookup(graph)
@@ -94,35 +94,11 @@ def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:
     return out
 
 
-def buckets_of(plan: ExecutionPlan, graph: Graph) -> tuple[list[dict[str, int]], bool]:
-    """The specialisations that the plan asks for, most specific first, and whether the generic code is built too.
-
-    Each is {extent or METHOD/extent: number}.
-    """
-    choices: list[list[tuple[str, int | None]]] = []
-    fallback = True
-    for name, value in plan.extents.items():
-        if isinstance(value, int):
-            choices.append([(name, value)])
-            fallback = False
-        elif isinstance(value, Buckets):
-            choices.append([*((name, n) for n in value.buckets), *([(name, None)] if value.fallback else [])])
-            fallback = fallback and value.fallback
-    combined = [{k: v for k, v in combination if v is not None} for combination in itertools.product(*choices)] if choices else [{}]
-    for variant in plan.variants:
-        exact = {k: v for k, v in variant.when.items() if isinstance(v, int)}
-        if len(exact) == len(variant.when) and exact not in combined:
-            combined.insert(0, exact)
-    return sorted(combined, key=lambda c: -len(c)), fallback
-
-
 def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mapping[str, int] | None = None) -> Scheduled:
     """A plan without holes applied to the graph, specialised to `when`."""
     chosen = plan
     for variant in plan.variants:
-        if when and all(
-            when.get(k) == v if isinstance(v, int) else when.get(k) is not None and v[0] <= when[k] <= v[1] for k, v in variant.when.items()
-        ):
+        if when and meets(variant, when):
             chosen = chosen.replace(schedule=(*chosen.entries(), *_nearer(variant)), fusion=variant.fusion or chosen.fusion)
     for m in graph.methods:
         if values := extents_of(when or {}, m.name, graph.symbols(m.name)):
@@ -208,9 +184,7 @@ def compile(
     `inputs` declares those of an unannotated function. Raises AlgorithmError, PlanError, BuildError.
     """
     graph = model if isinstance(model, Graph) else trace(model, method, inputs)
-    chosen = as_plan(plan)
-    if extents:
-        chosen = chosen.replace(extents={**chosen.extents, **extents})
+    chosen = with_extents(as_plan(plan, graph), extents)
     manifest, library = ready(graph, chosen, cache)
     made = assemble(manifest, library, parameter_arrays(graph, seed))
     if weights is not None:
@@ -244,9 +218,7 @@ def build(
     For a GPU target: a folder of cubins (see `gpu.folder`), without parameters.
     """
     graph = model if isinstance(model, Graph) else trace(model, None, inputs)
-    chosen = as_plan(plan)
-    if extents:
-        chosen = chosen.replace(extents={**chosen.extents, **extents})
+    chosen = with_extents(as_plan(plan, graph), extents)
     if chosen.target.kind in ("cuda", "opencl"):
         from .gpu import cross_build, folder
 

@@ -64,10 +64,11 @@ def _text(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int],
     if at == "graph":
         return _graph(graph, sizes, methods, select)
     from fluorite.codegen import driver
+    from fluorite.codegen.buckets import with_extents
     from fluorite.codegen.diagnosis import every_problem
     from fluorite.codegen.target import resolve_target
 
-    given = plan.replace(extents={**plan.extents, **sizes}) if sizes else plan
+    given = with_extents(plan, sizes)
     with every_problem(graph, given):
         chosen, notes = driver.prepared(given, graph)
         target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
@@ -87,7 +88,7 @@ def _text(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int],
 
 
 def _each(graph: Graph, plan: Any, text: Any) -> str:
-    from fluorite.codegen.driver import buckets_of
+    from fluorite.codegen.buckets import buckets_of
 
     return "\n".join(_heading(when) + text(when) for when in buckets_of(plan, graph)[0])
 

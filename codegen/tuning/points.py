@@ -14,7 +14,7 @@ from fluorite.algo.interpreter import method_symbols
 from fluorite.schedule import Buckets, Directive, ExecutionPlan
 from fluorite.schedule.notation.yaml_reader import nearest
 
-from ..driver import buckets_of
+from ..buckets import buckets_of
 from ..sampling import Array, given_inputs, random_inputs, read_inputs
 from ..trial_extents import trial_extents
 from .measuring import TuningCase

@@ -30,7 +30,8 @@ from fluorite.schedule import (
 from fluorite.schedule.notation.holes import Choose
 from fluorite.schedule.scheduled import Scheduled
 
-from ..driver import buckets_of, extent_lookup, schedule
+from ..buckets import buckets_of
+from ..driver import extent_lookup, schedule
 from ..target import CodeTarget
 from .edits import Chosen, Surroundings, neighbours
 

@@ -15,9 +15,10 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.program import trace
 from fluorite.schedule import ExecutionPlan, Tune, plain
 
+from ..buckets import buckets_of
 from ..compiled import TVM, TVM_FFI, VERSION
 from ..diagnosis import every_problem
-from ..driver import Plan, as_plan, buckets_of, lower_variants, prepared, schedule
+from ..driver import Plan, as_plan, lower_variants, prepared, schedule
 from ..lowered import structure_hash
 from ..sampling import Array, extents_text, sample_parameters
 from ..target import CodeTarget, resolve_target

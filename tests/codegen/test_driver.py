@@ -140,6 +140,49 @@ def test_a_variant_for_an_extent_that_is_not_there() -> None:
     assert (problem.code, problem.line) == ("P111", 2) and "it has k, n" in problem.why
 
 
+@pytest.mark.parametrize(
+    ("extents", "when", "why"),
+    [
+        ("{}", "{n: [1, 8]}", "n has no buckets, and bounds make none"),
+        ("{n: {buckets: [16, 64]}}", "{n: [1, 8]}", "the buckets of n are 16, 64"),
+        ("{n: 64}", "{n: [1, 8]}", "n is fixed at 64"),
+        ("{n: 64}", "{n: 1}", "it is fixed at 64"),
+        ("{n: 64}", "{rows/n: 1}", "it is fixed at 64"),
+        ("{n: {between: [8, 64], multiple: 8}}", "{n: 4}", "it lies between 8 and 64 and is a multiple of 8"),
+        ("{n: {between: [8, 64], multiple: 8}}", "{n: 12}", "it lies between 8 and 64 and is a multiple of 8"),
+        ("{n: {max: 30}}", "{n: 31}", "it is at most 30"),
+    ],
+)
+def test_a_variant_that_nothing_meets(extents: str, when: str, why: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        compile_(f"extents: {extents}\nvariants:\n  - when: {when}\n    schedule: {{rows: [{{cache: acc}}]}}\n")
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line, problem.why) == ("P112", 3, why) and problem.try_
+
+
+@pytest.mark.parametrize(
+    ("extents", "when", "made"),
+    [
+        ("{n: {buckets: [1, 8]}}", "{n: 8}", [{"n": 1}, {"n": 8}, {}]),
+        ("{n: {buckets: [1, 8]}}", "{n: 3}", [{"n": 3}, {"n": 1}, {"n": 8}, {}]),
+        ("{n: {buckets: [1, 8]}}", "{rows/n: 8}", [{"n": 1}, {"n": 8}, {}]),
+        ("{n: {buckets: [1, 8]}, k: 4}", "{n: 3}", [{"n": 3, "k": 4}, {"n": 1, "k": 4}, {"n": 8, "k": 4}, {"k": 4}]),
+        ("{n: {buckets: [1, 8]}}", "{n: [2, 9], k: 4}", [{"n": 8, "k": 4}, {"n": 1}, {"n": 8}, {}]),
+        ("{n: {between: [8, 64], multiple: 8}}", "{n: 16}", [{"n": 16}, {}]),
+    ],
+)
+def test_code_is_made_where_a_variant_needs_it(extents: str, when: str, made: list[dict[str, int]]) -> None:
+    c = compile_(f"extents: {extents}\nvariants: [{{when: {when}, schedule: {{rows: [{{cache: acc}}]}}}}]\n")
+    assert whens(c) == made
+    assert sum(v.scheduled.decided_by["rows/rows"] == "plan" for v in c.variants) == 1
+
+
+def test_extents_of_the_call_leave_out_variants_for_others() -> None:
+    plan = ExecutionPlan.from_yaml("variants: [{when: {n: 2}, schedule: {rows: [{cache: acc}]}}]")
+    for n in (2, 3):
+        right(driver.compile(rows, plan, extents={"n": n}, inputs=INPUTS, cache=False), n, 5)
+
+
 # ---------------------------------------------------------------- holes
 HOLES = "holes: {f: {choose: [4, 8]}}\nschedule: {rows: [{split: {axis: i, factor: $f}}, {unroll: {axis: k, factor: {choose: [8, 4]}}}]}"
 
