@@ -26,8 +26,6 @@ UNBUILT: dict[str, tuple[str, str]] = {
     "jvp": ("differentiation", ""),
     "vmap": ("vmap", "fl.stage with one more axis"),
     "custom_vjp": ("differentiation", ""),
-    "cross_entropy": ("losses", ""),
-    "binary_cross_entropy_with_logits": ("losses", ""),
     "state": ("state other than parameters", "fl.param(trainable=False) for what methods only read"),
     "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
     "random": ("random numbers", "pass them in as an input"),

@@ -73,6 +73,14 @@ def _mask(t: Tensor, where: Any) -> Mask | None:
 
 
 @operator
+def softmin(x: Any, axis: AxisLike = -1) -> Tensor:
+    """softmax(-x). Stages `negative`, and those of `softmax`."""
+    t = _floating(x, "softmin")
+    result: Tensor = softmax(mapped(t, lambda e: -e, name="negative"), axis)
+    return result
+
+
+@operator
 def log_softmax(x: Any, axis: AxisLike = -1) -> Tensor:
     """log(softmax(x)) without loss of accuracy. Stages `max sum`, and the difference."""
     t = _floating(x, "log_softmax")

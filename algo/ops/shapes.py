@@ -162,14 +162,6 @@ def dimensions(shape: Any, what: str) -> tuple[Names, Shape]:
     return tuple(names), tuple(extents)
 
 
-def pair(value: Any, what: str, least: int) -> tuple[int, int]:
-    """(y, x) from one integer for both or two."""
-    both = value if isinstance(value, list | tuple) else (value, value)
-    if len(both) != 2 or any(isinstance(v, bool) or not isinstance(v, int) or v < least for v in both):
-        raise refuse("A304", f"{what}={value!r}", f"it is an integer of at least {least}, or two of them for y and x")
-    return both[0], both[1]
-
-
 def weak_like(value: Any, dtype: str) -> np.ndarray:
     """A list of Python numbers in the type of the tensor that it meets, as a Python number would take it."""
     array = narrow(value)

@@ -1,30 +1,26 @@
-"""Operators over windows of images: convolution and pooling. Images are [n, c, y, x]."""
+"""Windows that slide over one to three axes of space: where each position reads. Images are [n, c, x], [n, c, y, x], [n, c, z, y, x]."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .. import expr as E
-from ..building import operator
 from ..dtypes import kind
-from ..expr import Expr, as_expr, cast, refuse
-from ..extent import Extent, ceildiv, maximum
-from ..reducing import reduce_axes
+from ..expr import Expr, as_expr, refuse
+from ..extent import Extent, ceildiv, maximum, minimum
 from ..tensor import Bounded, Tensor
-from ..trace import build_stage
-from .arithmetic import add
-from .products import product
-from .reductions import real, reduced
-from .shapes import pair, shown, tensor
-from .views import reshape
+from .shapes import shown, tensor
+
+SPACE = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x")}
+TAPS = {1: ("kx",), 2: ("ky", "kx"), 3: ("kz", "ky", "kx")}
 
 
 @dataclass(frozen=True)
 class Window:
-    """One spatial axis: reads at ``stride * position - before + dilation * tap`` for `taps` taps give `extent` positions."""
+    """One axis of space: reads at ``stride * position - before + dilation * tap`` for `taps` taps give `extent` positions."""
 
     taps: Extent
     stride: int
@@ -32,171 +28,120 @@ class Window:
     before: Extent
     after: Extent
     extent: Extent
+    overhangs: bool = False
 
     @property
     def padded(self) -> bool:
-        return self.before != 0 or self.after != 0
+        return self.before != 0 or self.after != 0 or self.overhangs
 
     def read(self, position: Expr, tap: Expr) -> Expr:
         return position * self.stride + tap * self.dilation - as_expr(self.before)
 
 
 def windows(
-    what: str, size: tuple[Extent, ...], taps: tuple[Extent, ...], stride: Any, padding: Any, dilation: Any = 1
-) -> tuple[Window, Window]:
-    strides, dilations = pair(stride, f"{what}: stride", 1), pair(dilation, f"{what}: dilation", 1)
-    made = []
-    for d in range(2):
-        reach = (taps[d] - 1) * dilations[d] + 1
-        before, after = _padding(what, padding, d, size[d], reach, strides[d])
-        room = size[d] + before + after - reach
-        if isinstance(room, int) and room < 0:
-            raise refuse(
-                "A301",
-                f"{what} with windows of {shown(taps)} over {shown(size)}",
-                f"along {'yx'[d]} the window reaches over {reach} elements, with padding there are {room + reach}",
-            )
-        made.append(Window(taps[d], strides[d], dilations[d], before, after, room // strides[d] + 1))
-    return made[0], made[1]
+    what: str,
+    size: Sequence[Extent],
+    taps: Sequence[Extent],
+    stride: Any,
+    padding: Any,
+    dilation: Any = 1,
+    ceil: bool = False,
+) -> tuple[Window, ...]:
+    """One Window per axis. With `ceil` a last window may hang over the end, as long as it begins before the end."""
+    rank = len(size)
+    strides, dilations = spatial(stride, f"{what}: stride", 1, rank), spatial(dilation, f"{what}: dilation", 1, rank)
+    sides = [_padding(what, padding, d, size[d], (taps[d] - 1) * dilations[d] + 1, strides[d], rank) for d in range(rank)]
+    return tuple(window(what, SPACE[rank][d], size, taps, size[d], taps[d], strides[d], dilations[d], sides[d], ceil) for d in range(rank))
 
 
-def _padding(what: str, padding: Any, d: int, size: Extent, reach: Extent, stride: int) -> tuple[Extent, Extent]:
+def window(
+    what: str,
+    axis: str,
+    whole: Sequence[Extent],
+    kernel: Sequence[Extent],
+    size: Extent,
+    taps: Extent,
+    stride: int,
+    dilation: int,
+    sides: tuple[Extent, Extent],
+    ceil: bool,
+) -> Window:
+    before, after = sides
+    reach = (taps - 1) * dilation + 1
+    room = size + before + after - reach
+    if isinstance(room, int) and room < 0:
+        raise refuse(
+            "A301",
+            f"{what} with windows of {shown(kernel)} over {shown(whole)}",
+            f"along {axis} the window reaches over {reach} elements, with padding there are {room + reach}",
+        )
+    exact = room // stride + 1
+    if not ceil:
+        return Window(taps, stride, dilation, before, after, exact)
+    extent = minimum(ceildiv(room, stride) + 1, ceildiv(size + before, stride))
+    return Window(taps, stride, dilation, before, after, extent, overhangs=bool(extent != exact))
+
+
+def _padding(what: str, padding: Any, d: int, size: Extent, reach: Extent, stride: int, rank: int) -> tuple[Extent, Extent]:
     match padding:
         case "valid":
             return 0, 0
         case "same":
             total = maximum((ceildiv(size, stride) - 1) * stride + reach - size, 0)
             return total // 2, total - total // 2
-        case bool() | str():
-            pass
-        case int() if padding >= 0:
-            return padding, padding
-        case [int() as y, int() as x] if y >= 0 and x >= 0:
-            return ((y, y), (x, x))[d]
-        case [[int() as a, int() as b], [int() as e, int() as f]] if min(a, b, e, f) >= 0:
-            return ((a, b), (e, f))[d]
-    raise refuse(
-        "A304",
-        f"{what}: padding={padding!r}",
-        'it is a non-negative integer, (y, x), ((before, after), (before, after)), "same" or "valid"',
-    )
+    return sides(what, padding, rank)[d]
 
 
-def _image(x: Any, what: str) -> Tensor:
+def sides(what: str, padding: Any, rank: int) -> list[tuple[int, int]]:
+    """(before, after) for each axis from one integer, or one integer or pair per axis."""
+    each = padding if isinstance(padding, list | tuple) else (padding,) * rank
+    made = [tuple(p) if isinstance(p, list | tuple) else (p, p) for p in each]
+    if len(made) != rank or any(len(p) != 2 or any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in p) for p in made):
+        axes = ", ".join(SPACE[rank]) + ("," if rank == 1 else "")
+        pairs = ", ".join(["(before, after)"] * rank) + ("," if rank == 1 else "")
+        raise refuse("A304", f"{what}: padding={padding!r}", f'it is a non-negative integer, ({axes}), ({pairs}), "same" or "valid"')
+    return [(a, b) for a, b in made]
+
+
+def spatial(value: Any, what: str, least: int, rank: int) -> tuple[int, ...]:
+    """One integer for each axis of space, from one for all or as many as there are."""
+    each = tuple(value) if isinstance(value, list | tuple) else (value,) * rank
+    if len(each) != rank or any(isinstance(v, bool) or not isinstance(v, int) or v < least for v in each):
+        several = f", or {rank} of them for {' '.join(SPACE[rank])}" if rank > 1 else ""
+        raise refuse("A304", f"{what}={value!r}", f"it is an integer of at least {least}{several}")
+    return each
+
+
+def image(x: Any, what: str, rank: int) -> Tensor:
+    """x with a batch, channels and `rank` axes of space."""
     t = tensor(x, what)
-    if t.ndim != 4:
-        raise refuse("A307", f"{what} of {shown(t.shape)}", "an image has four axes: n, c, y, x", "fl.expand_dims(x, 0)")
+    if t.ndim != rank + 2:
+        axes = ("n", "c", *SPACE[rank])
+        raise refuse(
+            "A307", f"{what} of {shown(t.shape)}", f"an image has {('', 'three', 'four', 'five')[rank]} axes: {', '.join(axes)}",
+            "fl.expand_dims(x, 0)",
+        )  # fmt: skip
     return t
 
 
-@operator
-def conv2d(x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
-    """The correlation of images x [n, c, y, x] with kernels w [o, c / groups, ky, kx], plus b [o].
-
-    `padding` is with zeros: an integer, (y, x), ((before, after), (before, after)), "same" (ceil(size / stride) positions) or "valid".
-    Axes of the result: n o y x; of the reduction: c ky kx. One stage; with b, stages `product` and `bias`.
-    """
-    t, k = _image(x, "conv2d"), tensor(w, "conv2d")
-    if k.ndim != 4:
-        raise refuse("A307", f"conv2d with kernels {shown(k.shape)}", "kernels have four axes: o, c, ky, kx")
-    out, channels = k.shape[0], t.shape[1]
-    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or (isinstance(out, int) and out % groups):
-        raise refuse("A304", f"conv2d: groups={groups!r}", f"it is a positive integer that divides the {out} kernels")
-    if channels != k.shape[1] * groups:
-        raise refuse(
-            "A301",
-            f"conv2d of {shown(t.shape)} with kernels {shown(k.shape)}",
-            f"the image has {channels} channels, the kernels read {k.shape[1]}" + (f" in each of {groups} groups" if groups > 1 else ""),
-        )
-    wy, wx = windows("conv2d", t.shape[2:], k.shape[2:], stride, padding, dilation)
-    zero = 0.0 if kind(t.dtype) == "float" else 0
-    source = Bounded(t, "constant", zero) if wy.padded or wx.padded else t
-    per_group = out // groups
-
-    def value(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
-        def tap(c: Expr, ky: Expr, kx: Expr) -> Expr:
-            channel = c if groups == 1 else o // as_expr(per_group) * as_expr(k.shape[1]) + c
-            return product(source[n, channel, wy.read(y, ky), wx.read(x, kx)], k[o, c, ky, kx])
-
-        return reduce_axes("sum", ["c", "ky", "kx"], tap, {"c": k.shape[1], "ky": wy.taps, "kx": wx.taps})
-
-    extents = {"n": t.shape[0], "o": out, "y": wy.extent, "x": wx.extent}
-    result = build_stage(["n", "o", "y", "x"], value, extents=extents, name=None if b is None else "product")
-    if b is None:
-        return result
-    shift = tensor(b, "conv2d")
-    if shift.shape != (out,):
-        raise refuse("A301", f"conv2d with {out} kernels and a bias {shown(shift.shape)}", "the bias has one element for each kernel")
-    return add(result, reshape(shift, (out, 1, 1)), name="bias")
+def surrounded(t: Tensor, made: Sequence[Window], value: bool | int | float) -> Tensor:
+    """t, with a value outside where a window reads there."""
+    return Bounded(t, "constant", value) if any(w.padded for w in made) else t
 
 
-def _lowest(dtype: str) -> bool | int | float:
+def zero(dtype: str) -> bool | int | float:
+    return 0.0 if kind(dtype) == "float" else False if dtype == "bool" else 0
+
+
+def lowest(dtype: str) -> bool | int | float:
+    """What no element is below."""
     if dtype == "bool":
         return False
     return float("-inf") if kind(dtype) == "float" else int(np.iinfo(dtype).min)
 
 
-@operator
-def max_pool2d(x: Any, window: Any, *, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Tensor:
-    """The largest element of each window (y, x); the padding never wins. `stride` is the window by default. Axes: n c y x; ky kx."""
-    t = _image(x, "max_pool2d")
-    taps = pair(window, "max_pool2d: window", 1)
-    wy, wx = windows("max_pool2d", t.shape[2:], taps, taps if stride is None else stride, padding, dilation)
-    source = Bounded(t, "constant", _lowest(t.dtype)) if wy.padded or wx.padded else t
-    return build_stage(
-        ["n", "c", "y", "x"],
-        lambda n, c, y, x: reduce_axes(
-            "max", ["ky", "kx"], lambda ky, kx: source[n, c, wy.read(y, ky), wx.read(x, kx)], {"ky": wy.taps, "kx": wx.taps}
-        ),
-        extents={"n": t.shape[0], "c": t.shape[1], "y": wy.extent, "x": wx.extent},
-    )
-
-
-@operator
-def avg_pool2d(x: Any, window: Any, *, stride: Any = None, padding: Any = 0, include_padding: bool = False) -> Tensor:
-    """The mean of each window (y, x): of the elements that there are, or with `include_padding` of all, the padding being 0.
-
-    `stride` is the window by default. Stages `sum` and the quotient, axes n c y x; ky kx.
-    """
-    t = _image(x, "avg_pool2d")
-    taps = pair(window, "avg_pool2d: window", 1)
-    wy, wx = windows("avg_pool2d", t.shape[2:], taps, taps if stride is None else stride, padding)
-    source = Bounded(t, "constant", 0.0 if kind(t.dtype) == "float" else 0) if wy.padded or wx.padded else t
-    extents = {"n": t.shape[0], "c": t.shape[1], "y": wy.extent, "x": wx.extent}
-    total = build_stage(
-        ["n", "c", "y", "x"],
-        lambda n, c, y, x: reduce_axes(
-            "sum", ["ky", "kx"], lambda ky, kx: real(source[n, c, wy.read(y, ky), wx.read(x, kx)]), {"ky": wy.taps, "kx": wx.taps}
-        ),
-        extents=extents,
-        name="sum",
-    )
-
-    def count(w: Window, size: Extent, position: Expr) -> Expr:
-        if include_padding or not w.padded:
-            return as_expr(w.taps)
-        first = position * w.stride - as_expr(w.before)
-        return E.binary("min", first + as_expr(w.taps), size) - E.binary("max", first, 0)
-
-    return build_stage(
-        ["n", "c", "y", "x"],
-        lambda n, c, y, x: total[n, c, y, x] / cast(count(wy, t.shape[2], y) * count(wx, t.shape[3], x), total.dtype),
-        extents=extents,
-    )
-
-
-@operator
-def global_avg_pool2d(x: Any) -> Tensor:
-    """The mean over y and x: [n, c]. Stages `sum` and the quotient."""
-    t = _image(x, "global_avg_pool2d")
-    total, _ = reduced("sum", t, (2, 3), lambda i: real(t[i]), "sum")
-    count = as_expr(t.shape[2] * t.shape[3])
-    names = [n or f"i{d}" for d, n in enumerate(total.axis_names)]
-    return build_stage(names, lambda *i: total[i] / count, extents=dict(zip(names, total.shape, strict=True)))
-
-
-@operator
-def global_max_pool2d(x: Any) -> Tensor:
-    """The largest element over y and x: [n, c]."""
-    t = _image(x, "global_max_pool2d")
-    return reduced("max", t, (2, 3), lambda i: t[i])[0]
+def highest(dtype: str) -> bool | int | float:
+    """What no element is above."""
+    if dtype == "bool":
+        return True
+    return float("inf") if kind(dtype) == "float" else int(np.iinfo(dtype).max)

@@ -8,12 +8,14 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
+from operator_names import NETWORKS
 
-X, IMAGE, IDS = fl.f32("n", "features=8"), fl.f32("n", 4, "h", "w"), fl.i32("n", "t")
+X, IDS = fl.f32("n", "features=8"), fl.i32("n", "t")
 UNARY = [
-    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "elu", "erf", "exp", "exp2", "expm1", "floor", "gelu", "isfinite", "isinf",
-    "isnan", "leaky_relu", "log", "log10", "log1p", "log2", "logical_not", "negative", "reciprocal", "relu", "round", "rsqrt",
-    "sigmoid", "sign", "silu", "sin", "sinh", "softplus", "sqrt", "square", "tan", "tanh", "trunc",
+    "abs", "acos", "asin", "atan", "ceil", "celu", "cos", "cosh", "elu", "erf", "exp", "exp2", "expm1", "floor", "gelu", "hardshrink",
+    "hardsigmoid", "hardswish", "hardtanh", "isfinite", "isinf", "isnan", "leaky_relu", "log", "log10", "log1p", "log2", "logical_not",
+    "logsigmoid", "mish", "negative", "quick_gelu", "reciprocal", "relu", "relu6", "round", "rsqrt", "selu", "sigmoid", "sign", "silu",
+    "sin", "sinh", "softplus", "softshrink", "softsign", "sqrt", "square", "tan", "tanh", "tanhshrink", "trunc",
 ]  # fmt: skip
 BINARY = [
     "add", "atan2", "divide", "equal", "floor_divide", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or",
@@ -30,6 +32,7 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     **{name: (lambda k, f=name: getattr(fl, f)(k, k), {"k": IDS}, f"{name}[n t]") for name in BITS},
     **{name: (lambda x, f=name: getattr(fl, f)(x, 1), {"x": X}, f"{name}[n | features]") for name in REDUCTIONS},
     **{name: (lambda x, f=name: getattr(fl, f)(x), {"x": X}, f"{name}[{FEATURES}]") for name in SHAPED},
+    **NETWORKS,
     "invert": (lambda k: fl.invert(k), {"k": IDS}, "invert[n t]"),
     "where": (lambda x: fl.where(x > 0, x, 0), {"x": X}, f"greater[{FEATURES}], where[{FEATURES}]"),
     "clamp": (lambda x: fl.clamp(x, 0, 1), {"x": X}, f"clamp[{FEATURES}]"),
@@ -66,11 +69,6 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
         lambda x, w, b: fl.linear(x, w, b), {"x": X, "w": fl.f32("features=8", "out=3"), "b": fl.f32("out=3")},
         "linear/matmul[i j | k], linear/bias[i j]",
     ),
-    "conv2d": (lambda x, w: fl.conv2d(x, w), {"x": IMAGE, "w": fl.f32(6, 4, 3, 3)}, "conv2d[n o y x | c ky kx]"),
-    "max_pool2d": (lambda x: fl.max_pool2d(x, 2), {"x": IMAGE}, "max_pool2d[n c y x | ky kx]"),
-    "avg_pool2d": (lambda x: fl.avg_pool2d(x, 2), {"x": IMAGE}, "avg_pool2d/sum[n c y x | ky kx], avg_pool2d[n c y x]"),
-    "global_avg_pool2d": (lambda x: fl.global_avg_pool2d(x), {"x": IMAGE}, "global_avg_pool2d/sum[n i1 | h w], global_avg_pool2d[n i1]"),
-    "global_max_pool2d": (lambda x: fl.global_max_pool2d(x), {"x": IMAGE}, "global_max_pool2d[n i1 | h w]"),
     "attention": (
         lambda q: fl.attention(q, q, q, causal=True), {"q": fl.f32("n", "t", 8)},
         "attention/scores[n i j | k], attention/scaled[n i j], attention/softmax/masked[n i j], attention/softmax/max[n i | j], "
