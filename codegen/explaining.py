@@ -25,7 +25,7 @@ from .roofline import Roofline, roofline
 from .runtime import parse
 from .runtime.model import Model
 from .sampling import number
-from .statements import For, Kernel, walk
+from .statements import Allocate, For, Kernel, walk
 from .target import resolve_target
 
 
@@ -33,7 +33,8 @@ from .target import resolve_target
 class KernelFacts:
     """One kernel. Counts are extents in the symbols that are not given; `seconds` and `bound` are there once they are numbers.
 
-    Bytes are what must be moved between the kernel and memory if each tensor moves once; `copies` names stages that only move data.
+    Bytes read and written are what must be moved between the kernel and memory if each tensor moves once; `bytes_kept` is the memory that
+    each thread takes for stages that are computed inside others. `copies` names stages that only move data.
     """
 
     name: str
@@ -43,6 +44,7 @@ class KernelFacts:
     integer_ops: Extent
     bytes_read: Extent
     bytes_written: Extent
+    bytes_kept: Extent
     parallel: tuple[str, ...]
     vectors: tuple[int, ...]
     copies: tuple[str, ...]
@@ -59,6 +61,7 @@ class KernelFacts:
             "integer_ops": _json(self.integer_ops),
             "bytes_read": _json(self.bytes_read),
             "bytes_written": _json(self.bytes_written),
+            "bytes_kept": _json(self.bytes_kept),
             "parallel": list(self.parallel),
             "vectors": list(self.vectors),
             "copies": list(self.copies),
@@ -93,7 +96,7 @@ class Explanation:
         return found
 
     def text(self) -> str:
-        rows: list[tuple[str, ...]] = [("kernel", "stages", "flops", "read", "written", "parallel", "vector", "at best", "limit")]
+        rows: list[tuple[str, ...]] = [("kernel", "stages", "flops", "read", "written", "kept", "parallel", "vector", "at best", "limit")]
         rows += [_row(k) for k in self.kernels]
         lines = _aligned(rows)
         lines += [f"  {k.name} only moves data: {', '.join(k.copies)}" for k in self.kernels if k.copies]
@@ -211,6 +214,7 @@ def _facts(lowered: Lowered, group: Group, kernel: Kernel, method: str, sizes: M
         ops,
         read,
         written,
+        _known(_kept(kernel), sizes),
         parallel,
         vectors,
         copies if len(copies) == len(stages) else (),
@@ -241,6 +245,15 @@ def _read(graph: Graph, stages: Sequence[Stage]) -> Extent:
     for source, box in boxes.items():
         whole = whole + box * np.dtype(graph[source].dtype).itemsize
     return whole
+
+
+def _kept(kernel: Kernel) -> Extent:
+    """Bytes of the buffers that the kernel takes for itself, scalars aside."""
+    buffers = {b.id: b for n in walk(kernel.body) if isinstance(n, Allocate) and product((b := n.buffer).shape) != 1}
+    bytes_: Extent = 0
+    for b in buffers.values():
+        bytes_ = bytes_ + product(b.shape) * np.dtype(b.dtype).itemsize
+    return bytes_
 
 
 def _known(e: Extent, sizes: Mapping[str, int]) -> Extent:
@@ -275,6 +288,7 @@ def _row(k: KernelFacts) -> tuple[str, ...]:
         _count(k.flops),
         _size(k.bytes_read),
         _size(k.bytes_written),
+        _size(k.bytes_kept) if k.bytes_kept != 0 else "-",
         ", ".join(k.parallel) or "-",
         ", ".join(map(str, k.vectors)) or "-",
         when,

@@ -137,6 +137,15 @@ CODES: dict[str, str] = {
         "A block has 48 KiB of shared memory, for all stages in it together, and a stage that is computed inside blocks cannot be kept in "
         "global memory."
     ),
+    "P260": (
+        "store_at keeps a stage further out than compute_at computes it: at a loop of the same reader, or at the loop at which that reader "
+        "is itself computed. The loops between are serial and move what is needed forwards, so that something is left from one iteration "
+        "to the next."
+    ),
+    "P261": (
+        "fold keeps the last positions along one axis of a stage that store_at keeps. One iteration must not need more positions than "
+        "that, and how many it needs must be known when the kernel is built."
+    ),
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."

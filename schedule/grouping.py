@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph
 
-from .directives import ComputeAt
+from .directives import ComputeAt, StoreAt
 from .notation.places import NOWHERE, Place
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Where a stage's result is kept, if not where it is computed: loop `loop` of stage `owner`."""
+
+    owner: int
+    loop: str
+    directive: StoreAt
 
 
 @dataclass(frozen=True)
@@ -20,6 +29,7 @@ class Placement:
     loop: str
     directive: ComputeAt | None = None
     after: bool = False
+    kept: Keeping | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of
 
-from .directives import Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, Tile, Unroll, Vectorize
+from .directives import ComputeAt, Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreAt, Tile, Unroll, Vectorize
 from .grouping import Placement
 from .machine import Machine
 from .nest import VECTOR, Nest, shape, start
@@ -40,23 +40,27 @@ def loop_problems(
     for i, at in placements.items():
         owner, stage = g[at.owner], g[i]
         assert isinstance(owner, Stage) and isinstance(stage, Stage)
-        if nests[at.owner].loop(at.loop) is None:
-            problems.append(no_such_loop(stage, owner, nests[at.owner], at))
+        problems += no_such_loops(stage, owner, nests[at.owner], at)
     return problems
 
 
-def no_such_loop(stage: Stage, owner: Stage, nest: Nest, at: Placement) -> Problem:
-    """P204: compute_at names a loop that its owner does not have."""
-    place = at.directive.at("axis") if at.directive else NOWHERE
-    why = "no such loop" + (f" any more, {nest.gone[at.loop]}" if at.loop in nest.gone else "")
-    return place.problem(
-        "P204",
-        f'{stage.name} cannot be computed at {owner.name}\'s "{at.loop}"',
-        f"{why}; legal: {legal_loops(nest)}",
-        (),
-        path=stage.path,
-        source=stage.source,
-    )
+def no_such_loops(stage: Stage, owner: Stage, nest: Nest, at: Placement) -> list[Problem]:
+    """P204: compute_at, or store_at, names a loop that its owner does not have."""
+    named: list[tuple[str, str, ComputeAt | StoreAt | None]] = [("computed", at.loop, at.directive)]
+    if at.kept is not None and at.kept.owner == owner.id:
+        named.append(("kept", at.kept.loop, at.kept.directive))
+    return [
+        (d.at("axis") if d else NOWHERE).problem(
+            "P204",
+            f'{stage.name} cannot be {what} at {owner.name}\'s "{loop}"',
+            f"no such loop{f' any more, {nest.gone[loop]}' if loop in nest.gone else ''}; legal: {legal_loops(nest)}",
+            (),
+            path=stage.path,
+            source=stage.source,
+        )
+        for what, loop, d in named
+        if nest.loop(loop) is None
+    ]
 
 
 def legal_loops(nest: Nest) -> str:

@@ -6,24 +6,38 @@ every iteration (an extent, constant wherever possible, since it is what gets al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent, at_most, exact_quotient, floordiv, maximum, minimum, nonnegative
-from fluorite.algo.linear import Ranges, is_index, linear, simplify, within
-from fluorite.algo.rewriting import walk
+from fluorite.algo.linear import Ranges, bounds, is_index, linear, simplify, within
+from fluorite.algo.rewriting import axes_of, walk
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """First and last value, before clamping to a dimension, and a bound of their distance plus one; None where anything is possible."""
+
+    first: Expr
+    last: Expr
+    bound: Extent
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """[start, start + length), length <= bound. `whole` marks all of a dimension, `sticking` what may reach outside it."""
+    """[start, start + length), length <= bound. `whole` marks all of a dimension, `sticking` what may reach outside it.
+
+    `reach` covers the interval and is simpler: its ends before they were clamped to the dimension. What is read from there is taken of it,
+    so that the parts that several readers need can be compared.
+    """
 
     start: Expr
     length: Expr
     bound: Extent
     whole: bool = False
     sticking: bool = False
+    reach: Raw | None = None
 
     @property
     def last(self) -> Expr:
@@ -35,15 +49,6 @@ Box = Mapping[Axis, Interval]
 
 def whole(n: Extent) -> Interval:
     return Interval(as_expr(0), as_expr(n), n, True)
-
-
-@dataclass(frozen=True, eq=False)
-class Raw:
-    """First and last value, before clamping to a dimension, and a bound of their distance plus one; None where anything is possible."""
-
-    first: Expr
-    last: Expr
-    bound: Extent
 
 
 def image(e: Expr, box: Box) -> Raw | None:
@@ -69,7 +74,7 @@ def _atom(e: Expr, box: Box) -> Raw | None:
     match e:
         case Axis():
             found = box.get(e)
-            return Raw(e, e, 1) if found is None else Raw(found.start, found.last, found.bound)
+            return Raw(e, e, 1) if found is None else found.reach or Raw(found.start, found.last, found.bound)
         case Op(op="floordiv", args=(a, b)) if is_index(e) and not linear(b).terms and nonnegative(linear(b).constant - 1):
             raw, k = image(a, box), linear(b).constant
             if raw is None:
@@ -100,11 +105,17 @@ def _at(e: Op, first: Expr) -> Expr:
 
 
 def required(
-    indices: list[tuple[Expr, ...]], boxes: list[Box], shape: tuple[Extent, ...], ranges: Ranges, inside: bool = False
+    indices: list[tuple[Expr, ...]],
+    boxes: list[Box],
+    shape: tuple[Extent, ...],
+    ranges: Ranges,
+    inside: bool = False,
+    readers: Sequence[Ranges] = (),
 ) -> list[Interval]:
     """Per dimension the smallest interval that covers reads at `indices`, each over its box, clamped to the dimension.
 
-    `inside` says that boxes which do not stick out hold only positions that are there, whatever the ranges of the loops say.
+    `inside` says that boxes which do not stick out hold only positions that are there, whatever the ranges of the loops say. `readers` are
+    the ranges of the axes of each reader.
     """
     out = []
     for d, n in enumerate(shape):
@@ -112,12 +123,24 @@ def required(
         if same is not None:
             out.append(same)
             continue
-        raws = [image(_unclamped(index[d], n), box) for index, box in zip(indices, boxes, strict=True)]
+        plain = [_unclamped(index[d], n) for index in indices]
+        raws = [image(e, box) for e, box in zip(plain, boxes, strict=True)]
         joined: Raw | None = raws[0]
         for raw in raws[1:]:
             joined = _join(joined, raw)
-        out.append(_clamp(joined, n, ranges))
+        made = _clamp(joined, n, ranges)
+        if joined is not None and not made.whole and readers and _meets(plain, boxes, readers, n):
+            made = replace(made, reach=Raw(simplify(joined.first, ranges), simplify(joined.last, ranges), joined.bound))
+        out.append(made)
     return out
+
+
+def _meets(plain: Sequence[Expr], boxes: Sequence[Box], readers: Sequence[Ranges], n: Extent) -> bool:
+    """Whether the smallest of these positions is surely below n, and the largest not below 0: then clamping them only cuts off."""
+    sticks = [any(a in box and box[a].sticking for a in axes_of(e)) for e, box in zip(plain, boxes, strict=True)]
+    known = [bounds(e, r) for e, r, out in zip(plain, readers, sticks, strict=True) if not out]
+    below = any(high is not None and at_most(high, n - 1) for _, high in known)
+    return below and any(low is not None and nonnegative(low) for low, _ in known)
 
 
 def _one_interval(indices: list[Expr], boxes: list[Box]) -> Interval | None:

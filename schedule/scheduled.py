@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph, Stage
 
-from .directives import Cache, ComputeAt, ComputeInline, ComputeRoot, Directive, Pack, Rfactor, StageIn
+from .directives import Cache, ComputeInline, ComputeRoot, Directive, Pack, Rfactor, StageIn
 from .grouping import Apart, Group, Placement, group_stages
 from .loop_checks import loop_problems
 from .machine import Machine
 from .matching import Match, assign
 from .notation.holes import AUTO
 from .notation.places import Place
+from .placing import placements_of
 from .plan import ExecutionPlan
 from .rewrites import inline, rewrite_stage
-from .selectors import bind, bound, select
+from .selectors import bind
 from .target_checks import wrong_target
 
 REWRITES = (Cache, Rfactor, StageIn, Pack)
@@ -200,55 +201,9 @@ class _Work:
         return tuple(out)
 
     def placements(self) -> dict[int, Placement]:
-        out: dict[int, Placement] = {}
-        for s in self.graph.stages:
-            places = [d for d in self.chosen.get(s.path, ()) if isinstance(d, ComputeAt)]
-            if not places:
-                continue
-            d = places[-1]
-            try:
-                owner = self._owner(s, d)
-            except PlanError as error:
-                self.problems += error.problems
-                continue
-            out[s.id] = Placement(owner.id, d.axis, d, after=owner.id in s.sources)
-        return out
-
-    def _owner(self, s: Stage, d: ComputeAt) -> Stage:
-        key = self.key_of.get(s.path)
-        text = bound(d.stage, key, s, d.at("stage")) if key else d.stage
-        peers = [t for t in self.graph.stages if t.method == s.method]
-        found = select(text, peers, d.at("stage"), self.graph.name, scopes=False)
-        owner = found[0]
-        if owner.id == s.id:
-            raise PlanError(
-                [
-                    d.at("stage").problem(
-                        "P204",
-                        f"{s.name} cannot be computed at itself",
-                        "compute_at names a reader of the stage",
-                        path=s.path,
-                        source=s.source,
-                    )
-                ]
-            )
-        if not _reaches(self.graph, s.id, owner.id):
-            readers = [t.name for t in self.graph.consumers[s.id]]
-            if owner.id in s.sources:
-                return owner
-            raise PlanError(
-                [
-                    d.at("stage").problem(
-                        "P204",
-                        f"{s.name} cannot be computed at {owner.name}",
-                        f"{owner.name} does not need it",
-                        tuple(readers[:3]),
-                        path=s.path,
-                        source=s.source,
-                    )
-                ]
-            )
-        return owner
+        found, problems = placements_of(self.graph, self.chosen, self.key_of)
+        self.problems += [p for p in problems if p not in self.problems]
+        return found
 
 
 def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default) -> Scheduled:
@@ -280,16 +235,3 @@ def _in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:
     rank = {StageIn: 0, Pack: 1, Cache: 2, Rfactor: 3}
     found = [(n, d) for n, d in enumerate(ds) if isinstance(d, REWRITES)]
     return sorted(found, key=lambda item: rank[type(item[1])])
-
-
-def _reaches(g: Graph, start: int, goal: int) -> bool:
-    """Whether goal reads start, directly or not."""
-    pending, seen = [start], set()
-    while pending:
-        i = pending.pop()
-        if i == goal:
-            return True
-        if i not in seen:
-            seen.add(i)
-            pending += [c.id for c in g.consumers[i]]
-    return False

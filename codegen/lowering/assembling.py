@@ -32,7 +32,7 @@ def roots(work: Context) -> Statement:
     for s in work.plan.stages:
         if s.id not in work.plan.placements:
             placed = placing.place(work, s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
-            loops = looping.loops(work, placed, 0)
+            loops = looping.nest(work, placed)
             if work.plan.gpu and not s.axes:
                 loops = For(axis("block"), "block", as_expr(0), as_expr(1), BLOCK, "x", loops)
             done.append(loops)

@@ -8,7 +8,7 @@ from fluorite.algo.errors import InternalError, PlanError
 from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.extent import Extent, at_most, nonnegative
 from fluorite.algo.graph import Stage
-from fluorite.algo.linear import bounds, simplify
+from fluorite.algo.linear import Ranges, bounds, simplify
 from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.nest import THREAD, UNROLLED, VECTOR, shape, start
 from fluorite.schedule.notation.places import NOWHERE
@@ -56,24 +56,30 @@ def span(work: Context, p: Placed, a: Axis, raw: Raw | None, free: Box) -> Inter
     return Interval(first, simplify(binary("add", binary("sub", last, first), as_expr(1)), work.ranges), raw.bound, sticking=a in p.padded)
 
 
-def needed_box(work: Context, s: Stage, boxes: dict[int, Box], owner: Placed) -> tuple[list[Interval], frozenset[Axis]]:
-    """The box of s that everything computed in this iteration reads, and the axes along which it may stick out."""
+def needed_box(
+    work: Context, s: Stage, boxes: dict[int, Box], owner: Placed, exact: bool = False
+) -> tuple[list[Interval], frozenset[Axis]]:
+    """The box of s that everything computed in this iteration reads, and the axes along which it may stick out: none if `exact`."""
     consumers = consumers_inside(work, s, owner, boxes)
     indices: list[tuple[Expr, ...]] = []
     where_: list[Box] = []
+    ranges: list[Ranges] = []
     for c in consumers:
         for r in c.reads:
             if r.source == s.id:
                 indices.append(r.index)
                 where_.append(boxes[c.id])
+                ranges.append(c.ranges)
     if not indices:
         raise InternalError(f"{s.path} has no reader inside {owner.stage.path}")
-    exact = required(indices, where_, s.extents, work.ranges, inside=not work.plan.gpu)
+    least = required(indices, where_, s.extents, work.ranges, inside=not work.plan.gpu, readers=() if work.plan.gpu else ranges)
+    if exact:
+        return least, frozenset()
     tile = raw_required(indices, where_, s.extents, work.ranges)
-    marked = constant_axes(work, s, exact)
+    marked = constant_axes(work, s, least)
     sticking: set[Axis] = set()
     out = []
-    for a, e, t in zip(s.axes, exact, tile, strict=True):
+    for a, e, t in zip(s.axes, least, tile, strict=True):
         if a in marked and t is not None and not e.whole:
             bound = rounded(work, s, a, t.bound)
             out.append(Interval(t.start, as_expr(bound), bound, sticking=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fluorite.algo.expr import Axis
 from fluorite.algo.graph import Stage
 from fluorite.schedule.directives import Directive, Reorder, Tile, Vectorize
-from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loop
+from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loops
 from fluorite.schedule.nest import VECTOR, Loop, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
 
@@ -71,8 +71,8 @@ def check_placements(work: Context, owner: Stage, nest: Nest) -> None:
         if at.owner != owner.id:
             continue
         s, place, why = work.by_id[i], at.directive.at("axis") if at.directive else NOWHERE, ""
-        if nest.loop(at.loop) is None:
-            work.problems.append(no_such_loop(s, owner, nest, at))
+        if missing := no_such_loops(s, owner, nest, at):
+            work.problems += missing
         elif nest.position(at.loop) >= vector:
             why = f"{nest.loops[vector].name} is vectorised, and a stage is not computed in the lanes of another"
         elif at.after:

@@ -53,6 +53,8 @@ class Context:
     nests: dict[int, Nest] = field(default_factory=dict)
     ranges: dict[Axis, Extent] = field(default_factory=dict)
     storage: dict[int, tuple[Buffer, tuple[Expr, ...]]] = field(default_factory=dict)  # stage -> its buffer, and the origin of indices
+    folds: dict[tuple[int, Axis], int] = field(default_factory=dict)  # stage and axis -> positions of its circular buffer
+    kept: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict)  # owner and position of its loop -> what is kept there
     allocated: list[Buffer] = field(default_factory=list)
     initialised: set[int] = field(default_factory=set)
     parallel: list[str] = field(default_factory=list)  # the parallel loop around the place that is being lowered

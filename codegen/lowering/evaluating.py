@@ -30,8 +30,15 @@ def update(work: Context, p: Placed, known: Sequence[Expr]) -> Statement:
 
 
 def own_index(work: Context, p: Placed) -> tuple[Expr, ...]:
-    _, origin = work.storage[p.stage.id]
-    return tuple(simplify(binary("sub", p.values[a], o), work.ranges) for a, o in zip(p.stage.axes, origin, strict=True))
+    return position_of(work, p.stage.id, tuple(p.values[a] for a in p.stage.axes))
+
+
+def position_of(work: Context, source: int, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Where the buffer of a stage of this kernel holds what the stage has at `index`."""
+    _, origin = work.storage[source]
+    local = [simplify(binary("sub", i, o), work.ranges) for i, o in zip(index, origin, strict=True)]
+    folds = [work.folds.get((source, a)) for a in work.by_id[source].axes]
+    return tuple(i if n is None else simplify(binary("mod", i, as_expr(n)), work.ranges) for i, n in zip(local, folds, strict=True))
 
 
 def value_of(work: Context, p: Placed) -> Expr:
@@ -43,8 +50,8 @@ def value_of(work: Context, p: Placed) -> Expr:
             return p.values.get(e)
         if isinstance(e, Read):
             if e.source in work.by_id:
-                buffer, origin = work.storage[e.source]
-                local = tuple(simplify(binary("sub", i, o), work.ranges) for i, o in zip(e.index, origin, strict=True))
+                buffer, _ = work.storage[e.source]
+                local = position_of(work, e.source, e.index)
                 return Read(e.source, clamped(work, local, buffer.shape) if p.padded else local, e.dtype)
             if p.padded:
                 return Read(e.source, clamped(work, e.index, work.graph[e.source].shape), e.dtype)

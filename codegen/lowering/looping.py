@@ -11,10 +11,11 @@ from fluorite.algo.linear import linear, simplify
 from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.directives import Parallel, StoreIn, Vectorize
 from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
+from fluorite.schedule.regions import Interval
 
 from ..gpu import legality
 from ..statements import Allocate, Buffer, For, If, Statement, sequence
-from . import bounding, checks, guarding, logic, placing, reducing, tiling
+from . import bounding, checks, guarding, logic, placing, reducing, sliding, tiling
 from .context import Context, Placed
 
 
@@ -49,6 +50,7 @@ def loops(work: Context, p: Placed, k: int) -> Statement:
         work.parallel.append(f"{loop.name} of {p.stage.name}")
     body = with_producers(work, p, k, inside, lambda: loops(work, p, k + 1))
     body = sequence(body, *(following(work, p, k, s) for s in here if s not in inside))
+    body = keeping(work, p, k, body)
     if loop.kind == PARALLEL:
         work.parallel.pop()
     if loop.kind == THREAD:
@@ -62,7 +64,19 @@ def following(work: Context, p: Placed, k: int, s: Stage) -> Statement:
     axes = checks.followed(s, p.stage)
     assert axes is not None
     box = {a: made[own] for a, own in zip(axes, p.stage.axes, strict=True)}
-    return loops(work, placing.place(work, s, box, frozenset()), 0)
+    return nest(work, placing.place(work, s, box, frozenset()))
+
+
+def nest(work: Context, p: Placed) -> Statement:
+    """All loops of a stage, inside the memory that is kept around them."""
+    return keeping(work, p, -1, loops(work, p, 0))
+
+
+def keeping(work: Context, p: Placed, k: int, body: Statement) -> Statement:
+    """The body of loop k with the memory of the stages that store_at keeps there."""
+    for b in reversed(work.kept.pop((p.stage.id, k), [])):
+        body = Allocate(b, body)
+    return body
 
 
 def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> Statement:
@@ -116,34 +130,51 @@ def with_producers(work: Context, p: Placed, k: int, producers: Sequence[Stage],
     buffers: list[Buffer] = []
     boxes = bounding.boxes_at(work, p, k)
     together = bounding.boxes_at(work, p, k, by_block=True) if work.plan.gpu else boxes
+    windows = sliding.windows(work, p, k, [s for s in producers if work.plan.placements[s.id].kept is not None], boxes)
     for s in producers:
         memory = placing.memory_of(work, s)
-        interval, sticking = bounding.needed_box(work, s, together if memory == "shared" else boxes, p)
+        if s.id in windows.of:
+            interval, sticking, stored = windows.of[s.id]
+        else:
+            interval, sticking = bounding.needed_box(work, s, together if memory == "shared" else boxes, p)
+            if windows.of:
+                interval, sticking = sliding.nearest(work, p, s, windows, interval, sticking)
+            stored = interval
         box = dict(zip(s.axes, interval, strict=True))
         boxes[s.id] = box
         if memory == "shared":
             together[s.id] = box
-        buffer = Buffer(s.id, s.name, s.dtype, tuple(i.bound for i in interval), memory)
-        if work.plan.gpu and not all(isinstance(n, int) for n in buffer.shape):
-            raise legality.symbolic(s, buffer.shape, work.plan.directives.get(s.id, ()))
-        if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):
-            d = next(d for d in work.plan.directives[s.id] if isinstance(d, StoreIn))
-            raise PlanError(
-                [
-                    d.at("memory").problem(
-                        "P213",
-                        f"store_in: {d.memory}: {s.name} keeps {' x '.join(map(str, buffer.shape))} elements at a time",
-                        "registers and stack hold a constant number",
-                        ("compute it at a loop further inside", "leave store_in out"),
-                        path=s.path,
-                        source=s.source,
-                    )
-                ]
-            )
-        work.storage[s.id] = (buffer, tuple(i.start for i in interval))
-        buffers.append(buffer)
-        parts.append(loops(work, placing.place(work, s, box, sticking), 0))
+        buffer = stored_in(work, s, memory, stored)
+        kept = work.plan.placements[s.id].kept
+        if kept is not None:
+            work.kept.setdefault((p.stage.id, sliding.home(work, p, kept)), []).append(buffer)
+        else:
+            buffers.append(buffer)
+        parts.append(nest(work, placing.place(work, s, box, sticking)))
     body = sequence(*parts, rest())
     for b in reversed(buffers):
         body = Allocate(b, body)
     return body
+
+
+def stored_in(work: Context, s: Stage, memory: str, stored: Sequence[Interval]) -> Buffer:
+    """The buffer that holds what is stored of s, and from now on its values."""
+    buffer = Buffer(s.id, s.name, s.dtype, tuple(i.bound for i in stored), memory)
+    if work.plan.gpu and not all(isinstance(n, int) for n in buffer.shape):
+        raise legality.symbolic(s, buffer.shape, work.plan.directives.get(s.id, ()))
+    if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):
+        d = next(d for d in work.plan.directives[s.id] if isinstance(d, StoreIn))
+        raise PlanError(
+            [
+                d.at("memory").problem(
+                    "P213",
+                    f"store_in: {d.memory}: {s.name} keeps {' x '.join(map(str, buffer.shape))} elements at a time",
+                    "registers and stack hold a constant number",
+                    ("compute it at a loop further inside", "leave store_in out"),
+                    path=s.path,
+                    source=s.source,
+                )
+            ]
+        )
+    work.storage[s.id] = (buffer, tuple(i.start for i in stored))
+    return buffer

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from .base import DIRECTIVES, STEPS, Directive
 from .gpu import Fetch, GpuBlocks, GpuThreads
-from .later import Align, Fold, GpuLanes, GpuVthreads, GpuWarps, Layout, Pad, Prefetch, SoftwarePipeline, StoreAt, Tensorize
+from .later import Align, GpuLanes, GpuVthreads, GpuWarps, Layout, Pad, Prefetch, SoftwarePipeline, Tensorize
 from .loops import ComputeAt, ComputeInline, ComputeRoot, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from .rewrites import Cache, Pack, Rfactor, StageIn
+from .storage import Fold, StoreAt
 
 __all__ = [
     "DIRECTIVES",

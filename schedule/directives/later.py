@@ -13,24 +13,6 @@ from .loops import LOOP
 
 
 @dataclass(frozen=True)
-class StoreAt(Directive):
-    """Keep this stage's result at loop `axis` of `stage`, further out than it is computed."""
-
-    built: ClassVar[bool] = False
-    stage: Selector
-    axis: Name
-
-
-@dataclass(frozen=True)
-class Fold(Directive):
-    """Keep only the last `extent` positions along `axis`, in a circular buffer."""
-
-    built: ClassVar[bool] = False
-    axis: Name
-    extent: Count
-
-
-@dataclass(frozen=True)
 class Tensorize(Directive):
     """Replace the loops from `axis` inwards by a hardware instruction."""
 

@@ -14,6 +14,7 @@ from fluorite.schedule import (
     ComputeRoot,
     Directive,
     ExecutionPlan,
+    Fold,
     Fuse,
     Fusion,
     Pack,
@@ -22,6 +23,7 @@ from fluorite.schedule import (
     Rfactor,
     Split,
     StageIn,
+    StoreAt,
     StoreIn,
     Tile,
     Unroll,
@@ -105,6 +107,8 @@ def _schedule(m: _Maker, s: Stage) -> None:
     if place is not None:
         m.placed[s.id] = place
         ds.append(ComputeAt(stage="/" + m.graph.path_of(place[0]), axis=place[1]))
+        if m.chance(0.4):
+            _window(m, s, *place, ds)
         if m.chance(0.25):
             ds.append(StoreIn(m.rng.choice(["stack", "registers"])))
     elif m.chance(0.2):
@@ -133,6 +137,19 @@ def _place(m: _Maker, s: Stage) -> tuple[int, str] | None:
     vector = next((n for n, loop in enumerate(nest.loops) if loop.kind == VECTOR), len(nest.loops))
     last = min([vector, *(n + 1 for n in inner)])
     return (owner, m.rng.choice(nest.names[:last])) if last > 0 else None
+
+
+def _window(m: _Maker, s: Stage, owner: int, loop: str, ds: list[Directive]) -> None:
+    """The stage kept at a loop further out, now and then in a circular buffer."""
+    names = m.nests[owner].names
+    outside = [(owner, name) for name in names[: names.index(loop)]]
+    if owner in m.placed and m.chance(0.3):
+        outside = [m.placed[owner]]
+    if outside:
+        home, axis = outside[-1] if m.chance(0.6) else m.rng.choice(outside)
+        ds.append(StoreAt(stage="/" + m.graph.path_of(home), axis=axis))
+        if s.axes and m.chance(0.4):
+            ds.append(Fold(axis=m.rng.choice(s.axes).name, extent=m.rng.choice([2, 3, 4, 8])))
 
 
 def _try(nest: Nest, d: Directive, ds: list[Directive]) -> Nest:

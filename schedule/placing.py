@@ -1,0 +1,113 @@
+"""Where the plan computes and keeps each stage: compute_at and store_at with their selectors resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fluorite.algo.errors import PlanError, Problem
+from fluorite.algo.graph import Graph, Stage
+
+from .directives import ComputeAt, Directive, Fold, StoreAt
+from .grouping import Keeping, Placement
+from .selectors import bound, select
+
+
+def placements_of(
+    g: Graph, chosen: Mapping[str, Sequence[Directive]], key_of: Mapping[str, str]
+) -> tuple[dict[int, Placement], list[Problem]]:
+    """The placements, and what is wrong with them. `key_of` is the selector by which the plan named each path."""
+    out: dict[int, Placement] = {}
+    problems: list[Problem] = []
+    for s in g.stages:
+        places = [d for d in chosen.get(s.path, ()) if isinstance(d, ComputeAt)]
+        if not places:
+            continue
+        d = places[-1]
+        try:
+            owner = _owner(g, s, d, key_of.get(s.path))
+        except PlanError as error:
+            problems += error.problems
+            continue
+        out[s.id] = Placement(owner.id, d.axis, d, after=owner.id in s.sources)
+    for s in g.stages:
+        for kept in (d for d in chosen.get(s.path, ()) if isinstance(d, StoreAt | Fold)):
+            try:
+                if isinstance(kept, StoreAt):
+                    out[s.id] = replace(_placed(s, kept, out), kept=_keeping(g, s, kept, out, key_of.get(s.path)))
+                elif not any(isinstance(x, StoreAt) for x in chosen[s.path]):
+                    why = "what is computed anew each time has no window"
+                    raise _refused(s, kept, "P261", f"fold of {s.name} without store_at", why, "store_at")
+                else:
+                    _known_axis(s, kept)
+            except PlanError as error:
+                problems += error.problems
+    return out, problems
+
+
+def _owner(g: Graph, s: Stage, d: ComputeAt, key: str | None) -> Stage:
+    owner = _named(g, s, d, key)
+    place = d.at("stage")
+    if owner.id == s.id:
+        asked, why = f"{s.name} cannot be computed at itself", "compute_at names a reader of the stage"
+        raise PlanError([place.problem("P204", asked, why, path=s.path, source=s.source)])
+    if not _reaches(g, s.id, owner.id):
+        readers = tuple(t.name for t in g.consumers[s.id])[:3]
+        if owner.id in s.sources:
+            return owner
+        asked, why = f"{s.name} cannot be computed at {owner.name}", f"{owner.name} does not need it"
+        raise PlanError([place.problem("P204", asked, why, readers, path=s.path, source=s.source)])
+    return owner
+
+
+def _named(g: Graph, s: Stage, d: ComputeAt | StoreAt, key: str | None) -> Stage:
+    text = bound(d.stage, key, s, d.at("stage")) if key else d.stage
+    peers = [t for t in g.stages if t.method == s.method]
+    return select(text, peers, d.at("stage"), g.name, scopes=False)[0]
+
+
+def _keeping(g: Graph, s: Stage, d: StoreAt, placements: Mapping[int, Placement], key: str | None) -> Keeping:
+    """store_at names the stage that compute_at names, or the one at whose loop that stage is computed."""
+    at, home = placements[s.id], _named(g, s, d, key)
+    outer = placements.get(at.owner)
+    if at.after:
+        why = f"it follows {g.path_of(at.owner)}, which it reads, so all of it is stored anyway"
+        raise _refused(s, d, "P260", f"{s.name} cannot be kept at {home.name}", why, "leave store_at out")
+    if home.id == at.owner or (outer is not None and (home.id, d.axis) == (outer.owner, outer.loop)):
+        return Keeping(home.id, d.axis, d)
+    owner = g[at.owner].name
+    legal = [f"{{stage: {owner}, axis: ...}}"]
+    if outer is not None and not outer.after:
+        legal.append(f"{{stage: {g[outer.owner].name}, axis: {outer.loop}}}, where {owner} is computed")
+    why = f"it is computed at {owner}, so it is kept at a loop of that, or at the one around it"
+    raise _refused(s, d, "P260", f'{s.name} cannot be kept at {home.name}\'s "{d.axis}"', why, *legal)
+
+
+def _placed(s: Stage, d: StoreAt, placements: Mapping[int, Placement]) -> Placement:
+    if s.id not in placements:
+        try_ = f"compute_at: {{stage: {d.stage}, axis: ...}}"
+        raise _refused(s, d, "P260", f"store_at of {s.name} without compute_at", "a whole stage is kept whole", try_)
+    return placements[s.id]
+
+
+def _known_axis(s: Stage, d: Fold) -> None:
+    if d.axis not in s.axis_names:
+        why = f"it has {', '.join(s.axis_names) or 'none'}"
+        raise _refused(s, d, "P261", f"fold: {s.name} has no axis {d.axis}", why, *s.axis_names[:1])
+
+
+def _refused(s: Stage, d: Directive, code: str, asked: str, why: str, *try_: str) -> PlanError:
+    return PlanError([d.at().problem(code, asked, why, try_, path=s.path, source=s.source)])
+
+
+def _reaches(g: Graph, start: int, goal: int) -> bool:
+    """Whether goal reads start, directly or not."""
+    pending, seen = [start], set()
+    while pending:
+        i = pending.pop()
+        if i == goal:
+            return True
+        if i not in seen:
+            seen.add(i)
+            pending += [c.id for c in g.consumers[i]]
+    return False
