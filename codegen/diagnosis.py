@@ -50,7 +50,7 @@ def _further(graph: Graph, found: list[Problem], left: Remainder | None) -> list
         problems = left.news(_problems(graph, left.plan))
         if not problems:
             break
-        found += [p for p in problems if p not in found]
+        found = list(dict.fromkeys((*found, *problems)))
         left = remainder(left.plan, problems, graph, left)
     return _sorted(found)
 

@@ -59,6 +59,7 @@ from .notation.holes import AUTO, Choose, Divides, Hole, Pow2, Range, Ref
 from .notation.places import Place
 from .notation.tables import Sizes, Table
 from .plan import ExecutionPlan, entries_of
+from .pool import Candidate
 from .sections import (
     NUMERICS_CLASSES,
     AtMost,
@@ -73,7 +74,7 @@ from .sections import (
     Tune,
     Variant,
 )
-from .selectors import Candidate, Selector, bind, bound, parse_selector, select
+from .selectors import Selector, bind, bound, parse_selector, select
 
 __all__ = [
     "AUTO", "CODES", "DIRECTIVES", "NUMERICS_CLASSES", "Align", "AtMost", "Between", "Buckets", "Cache", "Candidate", "Choose",

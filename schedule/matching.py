@@ -9,8 +9,12 @@ from typing import Generic
 from fluorite.algo.errors import PlanError, Problem
 
 from .notation.places import Place
+from .pool import C, Pool, pool_of
 from .sections import ScheduleEntry
-from .selectors import C, Selector, parse_selector, select
+from .selectors import Selector, parse_selector, select
+
+_HINTS = 20
+"""Selectors that match nothing for which the nearest names are looked up: a plan of another program has thousands."""
 
 
 @dataclass(frozen=True)
@@ -24,24 +28,26 @@ class Match(Generic[C]):
 
 
 def assign(
-    entries: Sequence[ScheduleEntry], stages: Iterable[C], program: str = "the program", missing_ok: bool = False
+    entries: Sequence[ScheduleEntry], stages: Iterable[C] | Pool[C], program: str = "the program", missing_ok: bool = False
 ) -> dict[str, Match[C]]:
     """The entry of every stage that has one, by path, in the order of the stages.
 
     `missing_ok` passes over selectors that match nothing yet, as before rewrites have made their stages. Raises PlanError with every
     problem: as `select`, and P103 where two equally specific entries of one file claim a stage.
     """
-    pool = list(stages)
+    pool = pool_of(stages)
     claims: dict[str, list[tuple[tuple[int, ...], Match[C]]]] = {}
     problems: list[Problem] = []
+    missing = 0
     for entry in entries:
         for index, text in enumerate(entry.select):
             place = entry.place if len(entry.select) == 1 and not entry.marks.says("select", index) else entry.place_of("select", index)
+            lenient = missing_ok or entry.optional
             try:
                 parsed = parse_selector(text, place)
-                found = select(text, pool, place, program, scopes=False)
+                found = select(text, pool, place, program, scopes=False, hints=not lenient and missing < _HINTS)
             except PlanError as error:
-                lenient = missing_ok or entry.optional
+                missing += not lenient
                 problems += [problem for problem in error.problems if not (lenient and problem.code == "P101")]
                 continue
             for stage in found:
@@ -59,7 +65,7 @@ def assign(
         chosen[path] = winners[-1]
     if problems:
         raise PlanError(dict.fromkeys(problems))
-    return {stage.path: chosen[stage.path] for stage in pool if stage.path in chosen}
+    return {stage.path: chosen[stage.path] for stage in pool.all if stage.path in chosen}
 
 
 def _rank(selector: Selector, place: Place) -> tuple[int, ...]:

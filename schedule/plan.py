@@ -182,6 +182,10 @@ class ExecutionPlan(Record):
 
     def entries(self) -> tuple[ScheduleEntry, ...]:
         """The schedule as a list, whichever way it is written; each entry knows its place and how near its file is."""
+        return self._entries
+
+    @cached_property
+    def _entries(self) -> tuple[ScheduleEntry, ...]:
         return entries_of(self.schedule, self)
 
     def resolve(self) -> Self:

@@ -19,6 +19,7 @@ from .notation.records import default
 from .notation.tables import Table
 from .notation.tree import Items, Keys, Leaf, Tree
 from .plan import ExecutionPlan
+from .pool import Pool
 from .sections import ScheduleEntry
 from .selectors import bound, select
 
@@ -219,17 +220,19 @@ def _entangled(entries: Sequence[ScheduleEntry], aside: Iterable[int], graph: Gr
     """Lines whose stages share a kernel, by compute_at, with stages of lines set aside, or are read by these from inside a kernel."""
     claims: dict[int, list[Stage]] = {}
     by_id: dict[int, int] = {}
+    pool = Pool(graph.stages)
     for n, entry in enumerate(entries):
         try:
-            claims[n] = [m.stage for m in assign([entry], graph.stages, missing_ok=True).values()]
+            claims[n] = [m.stage for m in assign([entry], pool, missing_ok=True).values()]
         except PlanError:
             claims[n] = []
         by_id.update({s.id: n for s in claims[n]})
     owners = dict(_owners(entries, claims, graph))
+    gone = set(aside)
     inside = [n for n, entry in enumerate(entries) if any(isinstance(d, ComputeAt | ComputeInline) for d in _directives(entry))]
     moved = {s.id for n in inside for s in claims[n]}
-    pending = [s.id for n in aside for s in claims[n]]
-    pending += [i for i, owner in owners.items() if owner is None and by_id[i] in set(aside)]
+    pending = [s.id for n in gone for s in claims[n]]
+    pending += [i for i, owner in owners.items() if owner is None and by_id[i] in gone]
     seen: set[int] = set()
     while pending:
         i = pending.pop()
@@ -244,13 +247,13 @@ def _entangled(entries: Sequence[ScheduleEntry], aside: Iterable[int], graph: Gr
 
 
 def _owners(entries: Sequence[ScheduleEntry], claims: dict[int, list[Stage]], graph: Graph) -> Iterator[tuple[int, int | None]]:
+    peers = {m.name: Pool(t for t in graph.stages if t.method == m.name) for m in graph.methods}
     for n, some in claims.items():
         for s in some:
             for d in _directives(entries[n]):
                 if isinstance(d, ComputeAt):
-                    peers = [t for t in graph.stages if t.method == s.method]
                     try:
-                        yield s.id, select(bound(d.stage, entries[n].select[0], s), peers, scopes=False)[0].id
+                        yield s.id, select(bound(d.stage, entries[n].select[0], s), peers[s.method], scopes=False, hints=False)[0].id
                     except PlanError:
                         yield s.id, None
 

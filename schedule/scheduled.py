@@ -17,6 +17,7 @@ from .notation.holes import AUTO
 from .notation.places import Place
 from .placing import placements_of
 from .plan import ExecutionPlan
+from .pool import Pool
 from .rewrites import inline, rewrite_stage
 from .selectors import bind
 from .target_checks import wrong_target
@@ -85,22 +86,19 @@ class _Work:
     def rewrite_from_plan(self) -> None:
         """Rewrites of the plan, until none is left: they make stages that other entries name."""
         while True:
-            matches = self._matches(missing_ok=True)
-            pending = next(
-                (
-                    (m, n, d)
-                    for m in matches.values()
-                    if m.entry.do != AUTO
-                    for n, d in _in_order(m.entry.do)
-                    if (m.stage.path, n) not in self.rewritten
-                ),
-                None,
-            )
-            if pending is None:
+            done = False
+            for match in self._matches(missing_ok=True).values():
+                for n, d in _in_order(match.entry.do) if match.entry.do != AUTO else ():
+                    if (match.stage.path, n) not in self.rewritten:
+                        self.rewritten.add((match.stage.path, n))
+                        self._rewrite(self._current(match.stage), d)
+                        done = True
+            if not done:
                 return
-            match, n, d = pending
-            self.rewritten.add((match.stage.path, n))
-            self._rewrite(match.stage, d)
+
+    def _current(self, s: Stage) -> Stage:
+        """The stage as it is now: an earlier rewrite may have replaced it."""
+        return next((t for t in (self.graph.stage(s.id),) if t is not None and t.path == s.path), s)
 
     def _rewrite(self, s: Stage, d: Directive) -> None:
         try:
@@ -113,16 +111,19 @@ class _Work:
             return assign(self.plan.entries(), self.graph.stages, self.graph.name, missing_ok=missing_ok)
         except PlanError as error:
             if not missing_ok:
-                self.problems += [p for p in error.problems if p not in self.problems]
-                return self._valid_matches()
+                self._note(error)
             return self._valid_matches()
+
+    def _note(self, error: PlanError) -> None:
+        self.problems = list(dict.fromkeys((*self.problems, *error.problems)))
 
     def _valid_matches(self) -> dict[str, Match[Stage]]:
         """Entry by entry, so that one wrong selector does not hide what the others say."""
         found: dict[str, Match[Stage]] = {}
+        pool = Pool(self.graph.stages)
         for entry in self.plan.entries():
             try:
-                found |= assign([entry], self.graph.stages, self.graph.name, missing_ok=True)
+                found |= assign([entry], pool, self.graph.name, missing_ok=True)
             except PlanError:
                 continue
         return found
@@ -186,7 +187,7 @@ class _Work:
                     tuple(s.id for s in g) for g in bind(group, self.graph.stages, self.plan.fusion.place_of("groups", n), self.graph.name)
                 ]
             except PlanError as error:
-                self.problems += [p for p in error.problems if p not in self.problems]
+                self._note(error)
         return tuple(out)
 
     def apart(self) -> tuple[tuple[Stage, Stage, Place], ...]:
@@ -197,7 +198,7 @@ class _Work:
                 for g in bind(pair, self.graph.stages, place, self.graph.name):
                     out += [(a, b, place) for k, a in enumerate(g) for b in g[k + 1 :]]
             except PlanError as error:
-                self.problems += [p for p in error.problems if p not in self.problems]
+                self._note(error)
         return tuple(out)
 
     def placements(self) -> dict[int, Placement]:

@@ -10,42 +10,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol, TypeVar
 
 from fluorite.algo.errors import PlanError, Problem
 
 from .notation.places import NOWHERE, Place
 from .notation.yaml_reader import nearest
+from .pool import RESERVED, C, Candidate, Pool, pool_of
 
 FACTS = ("kind", "role", "op", "dtype")
-RESERVED = ("grad", "update")
 _MOST_DOUBLE_STARS = 4
 _MOST_IN_A_PART = 3
 _WILD = re.compile(r"\*\*|\*|<[0-9]+-[0-9]+>")
 _PART = re.compile(r"[^\s<>\[\]{}=]*(<[0-9]+-[0-9]+>[^\s<>\[\]{}=]*)*")
 _NOT_RESERVED = rf"(?!(?:{'|'.join(RESERVED)})(?:/|$))"
-
-
-class Candidate(Protocol):
-    """What a selector chooses among: a stage, a parameter, a state."""
-
-    @property
-    def path(self) -> str:
-        """METHOD/module path/operator/stage; parameters and state have no method."""
-        ...
-
-    @property
-    def method(self) -> str:
-        """The first part of the path; empty for parameters and state."""
-        ...
-
-    @property
-    def facts(self) -> Mapping[str, str]:
-        """`kind`, `role`, `op` and `dtype`, as far as they apply."""
-        ...
-
-
-C = TypeVar("C", bound=Candidate)
 
 
 @dataclass(frozen=True)
@@ -124,7 +101,7 @@ class Selector:
         return None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)
 def _parsed(text: str) -> Selector | str:
     parts = text.strip().split("/")
     anchored = parts[0] == "" and len(parts) > 1
@@ -156,27 +133,33 @@ def parse_selector(text: str, place: Place = NOWHERE) -> Selector:
     return found
 
 
-def select(selector: str, candidates: Iterable[C], place: Place = NOWHERE, program: str = "the program", scopes: bool = True) -> list[C]:
+def select(
+    selector: str,
+    candidates: Iterable[C] | Pool[C],
+    place: Place = NOWHERE,
+    program: str = "the program",
+    scopes: bool = True,
+    hints: bool = True,
+) -> list[C]:
     """The candidates that a selector means, in their order; at least one.
 
     A stage of that name comes before a scope of that name; a scope means all below it, but as a key of `schedule:` (`scopes=False`) it is
-    refused. Raises PlanError: P101 nothing matches, P102 several in one method without a wildcard, P104 a scope where stages are
-    needed, P106 no selector.
+    refused. Raises PlanError: P101 nothing matches (with the nearest names if `hints`), P102 several in one method without a wildcard,
+    P104 a scope where stages are needed, P106 no selector.
     """
-    parsed = parse_selector(selector, place)
-    pool = list(candidates)
-    found = [one for one in pool if parsed.match(one) is not None]
+    parsed, pool = parse_selector(selector, place), pool_of(candidates)
+    found = pool.matching(parsed)
     if found:
         crowded = {} if parsed.is_wild else {method: some for method, some in _by_method(found).items() if len(some) > 1}
         if crowded:
             raise PlanError(_too_many(parsed, found, place))
         return found
-    below = [] if parsed.facts else [one for one in pool if parsed.inside(one.path) is not None]
+    below = pool.below(parsed)
     if below and scopes:
         return below
     if below:
         raise PlanError(_is_a_scope(parsed, below, place))
-    raise PlanError(_nothing(parsed, pool, place, program))
+    raise PlanError(_nothing(parsed, pool, place, program) if hints else place.problem("P101", _matches_nothing(parsed, program)))
 
 
 def bind(selectors: Sequence[str], candidates: Iterable[C], place: Place = NOWHERE, program: str = "the program") -> list[list[C]]:
@@ -185,7 +168,7 @@ def bind(selectors: Sequence[str], candidates: Iterable[C], place: Place = NOWHE
     The k-th wildcard stands for the same text in every selector. Scopes mean all below them. Raises PlanError as `select`, and P105 where
     a binding lacks a member.
     """
-    pool = list(candidates)
+    pool = Pool(candidates)
     rows: list[list[tuple[str, tuple[str, ...], C]]] = []
     for text in selectors:
         parsed = parse_selector(text, place)
@@ -234,34 +217,25 @@ def _by_method(found: Iterable[C]) -> dict[str, list[C]]:
     return methods
 
 
-def _suffixes(candidates: Sequence[Candidate], length: int, general: bool) -> dict[str, dict[str, int]]:
-    """The ends of all paths, with how many stages have them in each method."""
-    names: dict[str, dict[str, int]] = {}
-    for one in candidates:
-        parts = one.path.split("/")
-        for end in dict.fromkeys((len(parts), *range(1, len(parts)))):
-            text = "/".join(parts[max(0, end - length) : end])
-            text = re.sub(r"\.[0-9]+(?=/|$)", ".*", text) if general else text
-            counts = names.setdefault(text, {})
-            counts[one.method] = counts.get(one.method, 0) + 1
-    return names
+def _matches_nothing(selector: Selector, program: str) -> str:
+    return f'selector "{selector.text}" matches nothing in {program}'
 
 
-def _nothing(selector: Selector, pool: Sequence[Candidate], place: Place, program: str) -> Problem:
-    asked = f'selector "{selector.text}" matches nothing in {program}'
+def _nothing(selector: Selector, pool: Pool[C], place: Place, program: str) -> Problem:
+    asked = _matches_nothing(selector, program)
     if selector.facts and not selector.parts:
         key = selector.facts[0][0]
-        known = sorted({one.facts[key] for one in pool if key in one.facts})
+        known = sorted({one.facts[key] for one in pool.all if key in one.facts})
         return place.problem("P101", asked, f"{key} is one of: {', '.join(known)}" if known else f"no stage has a {key}")
-    names = _suffixes(pool, len(selector.parts), selector.is_wild)
+    names = pool.suffixes(len(selector.parts), selector.is_wild)
     text = "/".join(selector.parts)
     close = nearest(text, names)
     if not close:
-        last = _suffixes(pool, 1, selector.is_wild)
+        last = pool.suffixes(1, selector.is_wild)
         close = nearest(selector.parts[-1], last)
-        names |= last
+        names = names | last
     if not close:
-        paths = [one.path for one in pool]
+        paths = [one.path for one in pool.all]
         return place.problem(
             "P101", asked, f"there are: {', '.join(paths[:8])}{', ...' if len(paths) > 8 else ''}" if paths else "it has no stages"
         )

@@ -3,11 +3,13 @@
 # ruff: noqa: E501 (one case a line)
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import pytest
 from fluorite.algo.errors import PlanError
-from fluorite.schedule import ExecutionPlan, Place, assign, bind, bound, parse_selector, select
+from fluorite.schedule import ExecutionPlan, Parallel, Place, assign, bind, bound, parse_selector, select
+from fluorite.schedule.pool import Pool
 from fluorite.schedule.selectors import generalised
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -170,3 +172,34 @@ def test_every_end_of_a_path_matches_unless_it_leaves_out_grad(path: str, length
 def test_the_proposed_wildcard_matches_all_of_them(some: list[str]) -> None:
     selector = parse_selector(generalised(some))
     assert all(selector.captures(path) is not None for path in some if "grad" not in path)
+
+
+wild_parts = st.sampled_from(["a", "b", "layers.0", "layers.12", "grad", "update", "w", "*", "**", "layers.*", "layers.<0-5>", "l*.1*", "q", "q*"])
+wild_selectors = st.tuples(st.sampled_from(["", "/"]), st.lists(wild_parts, min_size=1, max_size=5).map("/".join)).map("".join)
+
+
+@settings(max_examples=600, deadline=None)
+@given(wild_selectors, st.lists(some_paths, min_size=1, max_size=8))
+def test_the_index_finds_what_the_pattern_matches(text: str, some: list[str]) -> None:
+    try:
+        selector = parse_selector(text)
+    except PlanError:
+        return
+    pool = Pool([stage(path) for path in some])
+    assert pool.matching(selector) == [one for one in pool.all if selector.match(one) is not None]
+    assert pool.below(selector) == [one for one in pool.all if selector.inside(one.path) is not None]
+
+
+@pytest.mark.parametrize("name", ["layers.{}/gelu", "q{}", "layers.{}*/gelu", "*/q{}"])
+def test_many_selectors_take_no_longer_each_than_few(name: str) -> None:
+    """Ratios of processor time in one run: five times the selectors, about five times the time."""
+
+    def seconds(count: int) -> float:
+        entries = ExecutionPlan(schedule={name.format(i): [Parallel(axis="y")] for i in range(count)}).entries()
+        started = time.process_time()
+        with pytest.raises(PlanError):
+            assign(entries, STAGES)
+        return time.process_time() - started
+
+    few = min(seconds(400) for _ in range(3))
+    assert min(seconds(2000) for _ in range(3)) < 15 * few + 0.05
