@@ -12,6 +12,8 @@ from fluorite.schedule.plan import Misread
 from fluorite.schedule.remainder import TIES, Remainder, remainder
 
 _ROUNDS = 4
+_ENOUGH = 200
+"""Problems after which no more are looked for: the plan is for another program."""
 
 
 @contextmanager
@@ -39,13 +41,13 @@ def misread_problems(graph: Graph, error: Misread) -> list[Problem]:
 
 def all_problems(graph: Graph, plan: ExecutionPlan, found: Sequence[Problem]) -> list[Problem]:
     """`found`, and the problems of what is left of the plan when the lines that these are about are set aside, sorted by place."""
-    left = remainder(plan, found, graph)
+    left = remainder(plan, found, graph) if len(found) <= _ENOUGH else None
     return _further(graph, list(found), left) if left is not None else _sorted(found)
 
 
 def _further(graph: Graph, found: list[Problem], left: Remainder | None) -> list[Problem]:
     for _ in range(_ROUNDS):
-        if left is None:
+        if left is None or len(found) > _ENOUGH:
             break
         problems = left.news(_problems(graph, left.plan))
         if not problems:
