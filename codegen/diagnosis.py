@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from fluorite.algo.errors import BuildError, PlanError, Problem
 from fluorite.algo.graph import Graph
-from fluorite.schedule import ExecutionPlan
+from fluorite.schedule import ExecutionPlan, fill
+from fluorite.schedule.divisors import extent_lookup
 from fluorite.schedule.plan import Misread
 from fluorite.schedule.remainder import TIES, Remainder, remainder
 
@@ -34,15 +35,23 @@ def misread_problems(graph: Graph, error: Misread) -> list[Problem]:
         rest = None
     if rest is None:
         return found
-    emptied = frozenset(n for n, entry in enumerate(rest.entries()) if error.unread & set(entry.select))
+    emptied = frozenset(n for n, entry in enumerate(rest.entries()) if error.unread & set(entry.selectors))
     nameless = frozenset({"P014"}) if "holes" in error.unread_sections else frozenset()
     return _further(graph, found, Remainder(rest, emptied, TIES | nameless, error.unmade))
 
 
 def all_problems(graph: Graph, plan: ExecutionPlan, found: Sequence[Problem]) -> list[Problem]:
     """`found`, and the problems of what is left of the plan when the lines that these are about are set aside, sorted by place."""
-    left = remainder(plan, found, graph) if len(found) <= _ENOUGH else None
+    left = remainder(_filled(plan, graph), found, graph) if len(found) <= _ENOUGH else None
     return _further(graph, list(found), left) if left is not None else _sorted(found)
+
+
+def _filled(plan: ExecutionPlan, graph: Graph) -> ExecutionPlan:
+    """The plan without holes, which keep their places, if they can be filled."""
+    try:
+        return fill(plan, {}, extent_lookup(graph, plan))
+    except PlanError:
+        return plan
 
 
 def _further(graph: Graph, found: list[Problem], left: Remainder | None) -> list[Problem]:

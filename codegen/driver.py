@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ from fluorite.algo.specialise import specialise
 from fluorite.schedule import ExecutionPlan, fill, holes_of
 from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
+from fluorite.schedule.divisors import divisor_problems, extent_lookup
 from fluorite.schedule.notation.places import Marks
 from fluorite.schedule.plan import Misread, entries_of
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.scheduled import apply as apply_plan
 from fluorite.schedule.sections import ScheduleEntry, Variant
-from fluorite.schedule.selectors import select
 
 from . import artifact
 from .buckets import buckets_of, meets, variant_problems, with_extents
@@ -56,30 +56,15 @@ def as_plan(plan: Plan, graph: Graph | None = None) -> ExecutionPlan:
 def prepared(plan: Plan, graph: Graph) -> tuple[ExecutionPlan, tuple[str, ...]]:
     """The plan without holes, and notes on the holes that took their defaults. Raises PlanError with everything that is wrong so far."""
     resolved = as_plan(plan, graph)
-    problems = problems_of(resolved) + _extents_problems(resolved, graph) + variant_problems(resolved, graph)
-    if problems:
+    if problems := [*problems_of(resolved), *divisor_problems(resolved, graph)]:
         raise PlanError(problems)
-    lookup = extent_lookup(graph)
+    lookup = extent_lookup(graph, resolved)
     opened = holes_of(resolved, lookup)
     notes = tuple(f"{h.id} is open; its first alternative is used" for h in opened.values() if not h.within)
-    return fill(resolved, {}, lookup), notes
-
-
-def extent_lookup(graph: Graph) -> Callable[[str | None, str], int | None]:
-    """What {divides: axis} divides: the extent of an axis of the stage that a selector means, where it is a number."""
-
-    def lookup(selector: str | None, axis: str) -> int | None:
-        if selector is None:
-            return None
-        try:
-            found = select(selector, graph.stages)
-        except PlanError:
-            return None
-        extents = {n for s in found for a, n in s.ranges.items() if a.name == axis}
-        only = extents.pop() if len(extents) == 1 else None
-        return only if isinstance(only, int) else None
-
-    return lookup
+    filled = fill(resolved, {}, lookup)
+    if problems := [*_extents_problems(filled, graph), *variant_problems(filled, graph)]:
+        raise PlanError(problems)
+    return filled, notes
 
 
 def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:

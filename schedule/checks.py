@@ -42,7 +42,7 @@ def _later_sections(plan: ExecutionPlan) -> Iterator[Problem]:
 
 
 def _later_directives(plan: ExecutionPlan) -> Iterator[Problem]:
-    for value, place in _values(plan, Place()):
+    for value, place in values_in(plan, Place()):
         if isinstance(value, Directive) and not value.built:
             where = value.place if value.place.line else place
             yield where.problem(
@@ -52,10 +52,10 @@ def _later_directives(plan: ExecutionPlan) -> Iterator[Problem]:
 
 def _unknown_names(plan: ExecutionPlan) -> Iterator[Problem]:
     known = dict.fromkeys(plan.holes)
-    known.update(dict.fromkeys(value.name for value, _ in _values(plan, plan.place) if isinstance(value, Choose) and value.name))
+    known.update(dict.fromkeys(value.name for value, _ in values_in(plan, plan.place) if isinstance(value, Choose) and value.name))
     used = [
         (name, value.place if value.place.line else place)
-        for value, place in _values(plan, plan.place)
+        for value, place in values_in(plan, plan.place)
         if isinstance(value, Ref)
         for name in value.names
     ]
@@ -77,30 +77,30 @@ def _bad_selectors(plan: ExecutionPlan) -> Iterator[Problem]:
     for variant in plan.variants if isinstance(plan.variants, tuple) else ():
         entries += entries_of(variant.schedule, variant)
     for entry in entries:
-        for index, text in enumerate(entry.select):
+        for index, text in enumerate(entry.selectors):
             try:
                 parse_selector(text, entry.place_of("select", index))
             except PlanError as error:
                 yield from error.problems
 
 
-def _values(value: object, place: Place) -> Iterator[tuple[object, Place]]:
+def values_in(value: object, place: Place) -> Iterator[tuple[object, Place]]:
     """Every value inside a value, holes and directives included, with the nearest place that is known."""
     match value:
         case Record():
             here = value.place if value.place.line else place
             yield value, here
             for name in kinds(type(value)):
-                yield from _values(getattr(value, name), value.place_of(name) if value.place.line else here)
+                yield from values_in(getattr(value, name), value.place_of(name) if value.place.line else here)
         case Choose():
             yield value, place
             for inner in value.values:
-                yield from _values(inner, value.place if value.place.line else place)
+                yield from values_in(inner, value.place if value.place.line else place)
         case Hole() | Kind():
             yield value, place
         case tuple():
             for inner in value:
-                yield from _values(inner, place)
+                yield from values_in(inner, place)
         case Table():
             for inner in value.values():
-                yield from _values(inner, place)
+                yield from values_in(inner, place)

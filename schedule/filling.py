@@ -20,6 +20,7 @@ from .notation.tree import Items, Keys, Leaf, Tree, core_value, tree_of
 from .notation.yaml_reader import nearest
 from .notation.yaml_writer import flow
 from .plan import ExecutionPlan
+from .sections import Variant
 
 P = TypeVar("P", bound=ExecutionPlan)
 R = TypeVar("R", bound=Record)
@@ -228,7 +229,7 @@ class _Walk:
         if isinstance(value, Hole):
             here = value.place if value.place.line else place
             hole_id = name_of(value, path)
-            candidates = self.candidates(value, kind, _selector(path), here)
+            candidates = self.candidates(value, kind, _selector(self.plan, path), here)
             known = self.found.get(hole_id)
             if known is None:
                 self.found[hole_id] = OpenHole(hole_id, value, candidates, here, within)
@@ -313,8 +314,18 @@ def name_of(hole: Hole, path: tuple[Step, ...]) -> str:
     return f"${hole.name}" if isinstance(hole, Choose) and hole.name else "/".join(str(step) for step in path)
 
 
-def _selector(path: tuple[Step, ...]) -> str | None:
-    return str(path[1]) if len(path) > 1 and path[0] == "schedule" else None
+def _selector(plan: ExecutionPlan, path: tuple[Step, ...]) -> str | None:
+    """The selector of the line of a schedule, the plan's own or a variant's, that a path leads into."""
+    owner: ExecutionPlan | Variant = plan
+    if len(path) > 2 and path[0] == "variants" and isinstance(path[1], int) and isinstance(plan.variants, tuple):
+        owner, path = plan.variants[path[1]], path[2:]
+    match path:
+        case ("schedule", str(selector), *_):
+            return selector
+        case ("schedule", int(n), *_) if isinstance(owner.schedule, tuple):
+            select = owner.schedule[n].select
+            return select[0] if isinstance(select, tuple) and isinstance(select[0], str) else None
+    return None
 
 
 def _data(tree: Tree) -> Any:

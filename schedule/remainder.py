@@ -54,7 +54,7 @@ class Remainder:
                 case None:
                     return False
                 case ("schedule", int(n)):
-                    names = {part for text in entries[n].select for part in text.split("/")}
+                    names = {part for text in entries[n].selectors for part in text.split("/")}
                     return n not in self.aside and not (p.code in _NAMES_NOTHING and names & self.unmade)
             return not (p.code in _NAMES_NOTHING and self.unmade)
 
@@ -72,14 +72,15 @@ def remainder(plan: ExecutionPlan, problems: Sequence[Problem], graph: Graph, be
         part = parts.of(problem)
         if part is None or part[0] in _ESSENTIAL:
             return None
-        if part[0] == "schedule" and isinstance(part[1], int):
+        if part[0] == "schedule" and len(part) > 1 and isinstance(part[1], int):
             aside.add(part[1])
             nameless |= {part[1]} if problem.code in _NAMELESS else set()
         else:
             dropped.add(part)
             hushed |= _NAMES_NOTHING if problem.code == "P901" else {"P014"} if part[0] == "holes" else set()
     entries = list(plan.entries())
-    unmade = {d.into or "partial" for n in aside for d in _directives(entries[n]) if isinstance(d, _MAKES_STAGES)}
+    made = [d.into or "partial" for n in aside for d in _directives(entries[n]) if isinstance(d, _MAKES_STAGES)]
+    unmade = {name for name in made if isinstance(name, str)}
     aside |= set(_entangled(entries, aside, graph))
     for n in aside:
         entries[n] = entries[n].replace(do=(ComputeRoot(),), optional=True, marks=entries[n].marks)
@@ -251,9 +252,9 @@ def _owners(entries: Sequence[ScheduleEntry], claims: dict[int, list[Stage]], gr
     for n, some in claims.items():
         for s in some:
             for d in _directives(entries[n]):
-                if isinstance(d, ComputeAt):
+                if isinstance(d, ComputeAt) and isinstance(d.stage, str):
                     try:
-                        yield s.id, select(bound(d.stage, entries[n].select[0], s), peers[s.method], scopes=False, hints=False)[0].id
+                        yield s.id, select(bound(d.stage, entries[n].selectors[0], s), peers[s.method], scopes=False, hints=False)[0].id
                     except PlanError:
                         yield s.id, None
 

@@ -147,6 +147,11 @@ class ScheduleEntry(Record):
     do: Annotated[tuple[Directive, ...], STEPS]
     optional: Annotated[bool, Flag(open=False)] = False
 
+    @property
+    def selectors(self) -> tuple[str, ...]:
+        """Those of `select` that are no open holes."""
+        return tuple(text for text in self.select if isinstance(text, str)) if isinstance(self.select, tuple) else ()
+
 
 Schedule: TypeAlias = Mapping[str, tuple[Directive, ...]] | tuple[ScheduleEntry, ...]
 SCHEDULE: Kind = OneOf(kinds=(ListOf(RecordKind(ScheduleEntry, open=False)), TableOf(StepsKind(auto=()))), auto=())

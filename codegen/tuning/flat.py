@@ -5,9 +5,10 @@ from __future__ import annotations
 from fluorite.algo.errors import PlanError
 from fluorite.algo.graph import Graph
 from fluorite.schedule import ExecutionPlan, assign, fill
+from fluorite.schedule.divisors import extent_lookup
 from fluorite.schedule.scheduled import Scheduled
 
-from ..driver import extent_lookup, schedule
+from ..driver import schedule
 from ..target import CodeTarget
 
 
@@ -16,7 +17,7 @@ def flattened(plan: ExecutionPlan, graph: Graph, target: CodeTarget) -> Executio
     again = ExecutionPlan.from_yaml(plan.to_yaml(), plan.place.file)
     if all(entry.place.nearness == 0 for entry in plan.entries()):
         return again
-    lookup = extent_lookup(graph)
+    lookup = extent_lookup(graph, plan)
     meant = schedule(graph, fill(plan, {}, lookup), target)
     try:
         read = schedule(graph, fill(again, {}, lookup), target)

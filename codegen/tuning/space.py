@@ -27,11 +27,12 @@ from fluorite.schedule import (
     plain,
     satisfies,
 )
+from fluorite.schedule.divisors import extent_lookup
 from fluorite.schedule.notation.holes import Choose
 from fluorite.schedule.scheduled import Scheduled
 
 from ..buckets import buckets_of
-from ..driver import extent_lookup, schedule
+from ..driver import schedule
 from ..target import CodeTarget
 from .edits import Chosen, Surroundings, neighbours
 
@@ -55,7 +56,7 @@ class Space:
 
     def __init__(self, plan: ExecutionPlan, graph: Graph, target: CodeTarget, places: tuple[str, ...] = ("{}",)) -> None:
         self.plan, self.graph, self.target = plan, graph, target
-        self.lookup = extent_lookup(graph)
+        self.lookup = extent_lookup(graph, plan)
         self.holes = holes_of(plan, self.lookup)
         self.searches_schedules = bool(autos_of(plan)) or not self.holes
         untuned = self.plan_of(Candidate())

@@ -13,7 +13,8 @@ from fluorite.algo.errors import PlanError, RunError
 from fluorite.algo.graph import Graph
 from fluorite.codegen import compiled, driver, tvm_adapter
 from fluorite.codegen.compiled import Compiled
-from fluorite.schedule import Cache, ExecutionPlan, Rfactor
+from fluorite.schedule import Cache, ExecutionPlan, Rfactor, holes_of
+from fluorite.schedule.divisors import extent_lookup
 
 
 def rows(x: Any, w: Any) -> Any:
@@ -193,6 +194,40 @@ def test_open_holes_take_their_first_alternative_and_are_noted() -> None:
     assert c.manifest("m")["notes"] == list(c.notes)
     assert [d.factor for d in c.variants[0].scheduled.chosen["rows/rows"]] == [4, 8]
     right(model_of(c), 7, 3)
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        ("schedule: {rows: [{split: {axis: i, factor: {divides: zz}}}]}", "rows has no axis zz; it has i, j, k"),
+        ("schedule: [{select: [rows], do: [{split: {axis: i, factor: {divides: z}}}]}]", "rows has no axis z; it has i, j, k"),
+        ("schedule: {rows: [{split: {axis: i, factor: {divides: i}}}]}", "i has n in rows, and that is no one number"),
+        ("holes: {t: {divides: j}}\nschedule: {rows: [{tile: {j: $t}}]}", "a named hole is of no stage"),
+        ("variants: [{when: {n: 2}, schedule: {rows: [{tile: {j: {divides: q}}}]}}]", "rows has no axis q; it has i, j, k"),
+    ],
+)
+def test_what_divides_nothing_is_refused(plan: str, why: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        compile_(plan)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line, problem.column) == ("P014", 1, plan.index("{divides") + 1) and why in problem.why
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "schedule: {rows: [{split: {axis: j, factor: {divides: j}}}]}",
+        "schedule: [{select: [rows], do: [{split: {axis: j, factor: {divides: j}}}]}]",
+        "schedule: {rows: {choose: [[{split: {axis: j, factor: {divides: j}}}], []]}}",
+        "extents: {n: 8}\nschedule: {rows: [{split: {axis: i, factor: {divides: i}}}]}",
+        "variants: [{when: {n: 2}, schedule: {rows: [{split: {axis: j, factor: {divides: j}}}]}}]",
+    ],
+)
+def test_divisors_are_the_candidates(plan: str) -> None:
+    read = ExecutionPlan.from_yaml(plan)
+    (hole,) = (h for name, h in holes_of(read, extent_lookup(ROWS, read)).items() if name.endswith("factor"))
+    assert list(hole.candidates) == [1, 2, 4, 8]
+    driver.prepared(read, ROWS)
 
 
 def test_strict_refuses_open_holes() -> None:
