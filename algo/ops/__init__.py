@@ -14,7 +14,7 @@ from .arithmetic import (
     isnan, left_shift, less, less_equal, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, mod, multiply, negative,
     not_equal, pow, reciprocal, right_shift, sign, square, subtract, where,
 )  # fmt: skip
-from .attention import attention
+from .attention import attention, cached_attention
 from .casts import cast, saturate
 from .channels import batch_norm, group_norm, instance_norm, local_response_norm, weight_standardization
 from .classes import cross_entropy, nll_loss
@@ -35,6 +35,7 @@ from .pooling import (
     avg_pool1d, avg_pool2d, avg_pool3d, global_avg_pool1d, global_avg_pool2d, global_avg_pool3d, global_max_pool1d, global_max_pool2d,
     global_max_pool3d, lp_pool1d, lp_pool2d, max_pool1d, max_pool2d, max_pool3d,
 )  # fmt: skip
+from .positions import alibi, rotary, sinusoidal_positions
 from .products import dot, linear, matmul, outer
 from .reductions import all, any, argmax, argmin, max, mean, min, prod, std, sum, var
 from .transposed import conv_transpose1d, conv_transpose2d, conv_transpose3d, fold, unfold
@@ -53,6 +54,7 @@ __all__: list[str] = [
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
     "add",
+    "alibi",
     "all",
     "any",
     "arange",
@@ -73,6 +75,7 @@ __all__: list[str] = [
     "bitwise_or",
     "bitwise_xor",
     "broadcast_to",
+    "cached_attention",
     "cast",
     "ceil",
     "celu",
@@ -190,6 +193,7 @@ __all__: list[str] = [
     "reshape",
     "right_shift",
     "rms_norm",
+    "rotary",
     "round",
     "rsqrt",
     "saturate",
@@ -199,6 +203,7 @@ __all__: list[str] = [
     "silu",
     "sin",
     "sinh",
+    "sinusoidal_positions",
     "smooth_l1_loss",
     "softmax",
     "softmin",

@@ -142,3 +142,22 @@ NETWORKS: Published = {
         "nll_loss/each[n], nll_loss/mean/sum[ | n], nll_loss/mean[]",
     ),
 }  # fmt: skip
+
+HEADS = fl.f32("n", 2, "t", 8)
+ATTENTION: Published = {
+    "attention": (
+        lambda q: fl.attention(q, q, q, causal=True), {"q": fl.f32("n", "t", 8)},
+        "attention/scores[n i j | k], attention/scaled[n i j], attention/softmax/masked[n i j], attention/softmax/max[n i | j], "
+        "attention/softmax/exp[n i j], attention/softmax/sum[n i | j], attention/softmax[n i j], attention[n i j | k]",
+    ),
+    "cached_attention": (
+        lambda q, p: fl.cached_attention(q, q, q, q, q, p), {"q": fl.f32("n", "t", 8), "p": fl.i32()},
+        "cached_attention/keys[n t i2], cached_attention/values[n t i2], cached_attention/scores[n i j | k], "
+        "cached_attention/scaled[n i j], cached_attention/softmax/masked[n i j], cached_attention/softmax/max[n i | j], "
+        "cached_attention/softmax/exp[n i j], cached_attention/softmax/sum[n i | j], cached_attention/softmax[n i j], "
+        "cached_attention/attended[n i j | k]",
+    ),
+    "rotary": (lambda q: fl.rotary(q), {"q": HEADS}, "rotary/cos[t pair], rotary/sin[t pair], rotary[n i1 t i3]"),
+    "sinusoidal_positions": (lambda q: fl.sinusoidal_positions(q.shape[2], 8), {"q": HEADS}, "sinusoidal_positions[t c]"),
+    "alibi": (lambda q: fl.alibi(4, q.shape[2], q.shape[2]), {"q": HEADS}, "alibi[h i j]"),
+}  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
-from operator_names import NETWORKS
+from operator_names import ATTENTION, NETWORKS
 
 X, IDS = fl.f32("n", "features=8"), fl.i32("n", "t")
 UNARY = [
@@ -33,6 +33,7 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     **{name: (lambda x, f=name: getattr(fl, f)(x, 1), {"x": X}, f"{name}[n | features]") for name in REDUCTIONS},
     **{name: (lambda x, f=name: getattr(fl, f)(x), {"x": X}, f"{name}[{FEATURES}]") for name in SHAPED},
     **NETWORKS,
+    **ATTENTION,
     "invert": (lambda k: fl.invert(k), {"k": IDS}, "invert[n t]"),
     "where": (lambda x: fl.where(x > 0, x, 0), {"x": X}, f"greater[{FEATURES}], where[{FEATURES}]"),
     "clamp": (lambda x: fl.clamp(x, 0, 1), {"x": X}, f"clamp[{FEATURES}]"),
@@ -68,11 +69,6 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     "linear": (
         lambda x, w, b: fl.linear(x, w, b), {"x": X, "w": fl.f32("features=8", "out=3"), "b": fl.f32("out=3")},
         "linear/matmul[i j | k], linear/bias[i j]",
-    ),
-    "attention": (
-        lambda q: fl.attention(q, q, q, causal=True), {"q": fl.f32("n", "t", 8)},
-        "attention/scores[n i j | k], attention/scaled[n i j], attention/softmax/masked[n i j], attention/softmax/max[n i | j], "
-        "attention/softmax/exp[n i j], attention/softmax/sum[n i | j], attention/softmax[n i j], attention[n i j | k]",
     ),
     "concatenate": (lambda x: fl.concatenate([x, x]), {"x": X}, f"concatenate[{FEATURES}]"),
     "stack": (lambda x: fl.stack([x, x]), {"x": X}, "stack[i0 n features]"),

@@ -123,6 +123,6 @@ def test_refusals_name_both_shapes() -> None:
     assert refusal(lambda a: fl.softmax(a), np.arange(3)).code == "A306"
     q = numbers(4, 8)
     assert "[4, 8]" in refusal(lambda q: fl.attention(q, q[:, 1:], q), q).asked
-    assert refusal(lambda q: fl.attention(q, q, q, mask=q), q).code == "A306"
+    assert refusal(lambda q: fl.attention(q, q, q, mask=np.ones((4, 4), np.int32)), q).code == "A306"
     assert refusal(lambda q: fl.attention(q, q, q, mask=np.ones((3, 4), bool)), q).code == "A301"
     assert refusal(lambda q: fl.attention(q[0], q, q), q).code == "A307"

@@ -88,3 +88,17 @@ def test_losses() -> None:
         ]  # fmt: skip
 
     agree(losses, x=F("n", 5), y=F("n", 5), k=fl.i32("n"))
+
+
+def test_attention() -> None:
+    def each(q: Any, k: Any, v: Any, m: Any, p: Any) -> Any:
+        turned = fl.rotary(q), fl.rotary(k, interleaved=True, offset=p)
+        hidden = fl.where(m > 1.0, float("-inf"), m)
+        return {
+            "grouped": fl.attention(*turned, v, causal=True, window=3),
+            "added": fl.attention(q, k, v, mask=hidden, bias=fl.alibi(4, 5, 7)),
+            "step": fl.cached_attention(q, k[:, :, :5], v[:, :, :5], k, v, p),
+            "places": fl.sinusoidal_positions(5, 6),
+        }
+
+    agree(each, q=F(2, 4, 5, 8), k=F(2, 2, 7, 8), v=F(2, 2, 7, 3), m=F(5, 7), p=fl.i32())
