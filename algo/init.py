@@ -1,7 +1,8 @@
 """Initial values of parameters: functions of a random generator and a shape.
 
-Each may stand with or without its arguments: ``init=fl.init.zeros`` and ``init=fl.init.uniform(-0.1, 0.1)``. Weights are [in, out]
-when they have two axes, and [out, in, ...] (kernels over space) when they have more; a vector has as many inputs as elements.
+The numbers are the same on every machine (see fluorite.algo.drawing). Each may stand with or without its arguments:
+``init=fl.init.zeros`` and ``init=fl.init.uniform(-0.1, 0.1)``. Weights are [in, out] when they have two axes, and [out, in, ...] (kernels
+over space) when they have more; a vector has as many inputs as elements.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from . import drawing
 from .expr import refuse
 
 Shape: TypeAlias = tuple[int, ...]
@@ -60,21 +62,27 @@ ones = Initializer("ones", lambda _, shape: np.ones(shape))
 
 def normal(scale: float = 0.02, mean: float = 0.0) -> Initializer:
     """Normal with standard deviation `scale`."""
-    return Initializer(f"normal({scale}, {mean})", lambda g, shape: g.normal(mean, scale, shape))
+    return Initializer(f"normal({scale}, {mean})", lambda g, shape: mean + scale * drawing.normal(g, shape))
+
+
+def truncated_normal(scale: float = 0.02, mean: float = 0.0) -> Initializer:
+    """Normal with deviation `scale` given that it lies within 2 `scale` of the mean: its own deviation is 0.88 `scale`."""
+    return Initializer(f"truncated_normal({scale}, {mean})", lambda g, shape: mean + scale * drawing.truncated_normal(g, shape))
 
 
 def uniform(low: float = -0.05, high: float = 0.05) -> Initializer:
     """Uniform in [low, high)."""
     if not low < high:
         raise refuse("A141", f"uniform({low}, {high})", "low must be below high")
-    return Initializer(f"uniform({low}, {high})", lambda g, shape: g.uniform(low, high, shape))
+    return Initializer(f"uniform({low}, {high})", lambda g, shape: drawing.uniform(g, shape, low, high))
 
 
 def _scaled(text: str, variance: Callable[[int, int], float], flat: bool) -> Initializer:
     def draw(g: np.random.Generator, shape: Shape) -> Any:
         inputs, outputs = fans(shape)
         deviation = math.sqrt(variance(max(inputs, 1), max(outputs, 1)))
-        return g.uniform(-deviation * math.sqrt(3), deviation * math.sqrt(3), shape) if flat else g.normal(0.0, deviation, shape)
+        ends = deviation * math.sqrt(3)
+        return drawing.uniform(g, shape, -ends, ends) if flat else deviation * drawing.normal(g, shape)
 
     return Initializer(text, draw)
 
@@ -99,13 +107,22 @@ def kaiming_normal(gain: float = math.sqrt(2)) -> Initializer:
     return _scaled(f"kaiming_normal({gain})", lambda i, _: gain**2 / i, False)
 
 
+def lecun_normal() -> Initializer:
+    """Normal of variance 1 / in (LeCun et al., 1998), as selu wants it."""
+    return _scaled("lecun_normal()", lambda i, _: 1 / i, False)
+
+
+def lecun_uniform() -> Initializer:
+    """Uniform of variance 1 / in."""
+    return _scaled("lecun_uniform()", lambda i, _: 1 / i, True)
+
+
 def orthogonal(gain: float = 1.0) -> Initializer:
     """Orthonormal rows or columns (Saxe et al., 2013); all axes but the last are rows."""
 
     def draw(g: np.random.Generator, shape: Shape) -> Any:
         rows, columns = math.prod(shape[:-1]), shape[-1] if shape else 1
-        q, r = np.linalg.qr(g.normal(size=(max(rows, columns), min(rows, columns))))
-        q = q * np.sign(np.diagonal(r))
+        q = drawing.orthonormal(drawing.normal(g, (max(rows, columns), min(rows, columns))))
         return gain * (q if rows >= columns else q.T).reshape(shape)
 
     return Initializer(f"orthogonal({gain})", draw)

@@ -33,14 +33,13 @@ class Sight:
 
     def conditions(self, i: Sequence[Expr]) -> list[Expr]:
         found = []
-        if self.causal or self.window is not None:
-            ahead = i[-1] - (i[-2] + self.first(i))
-            if self.causal:
-                found.append(ahead <= 0)
-            if self.window is not None:
-                found.append(ahead > -self.window)
-                if not self.causal:
-                    found.append(ahead < self.window)
+        own = i[-2] + self.first(i)
+        if self.causal:
+            found.append(i[-1] <= own)
+        if self.window is not None:
+            found.append(own - i[-1] < self.window)
+            if not self.causal:
+                found.append(i[-1] - own < self.window)
         return found
 
 

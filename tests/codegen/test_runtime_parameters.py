@@ -110,6 +110,19 @@ def test_loading_is_all_or_nothing(model: Model, tmp_path: Path) -> None:
     assert first(model) == 10
 
 
+def test_weights_under_other_names(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    safetensors.numpy.save_file({"net.layer.weight": np.zeros(4, F32), "net.layer.bias": np.full(4, 5, F32)}, path)
+    names = {"net.layer.weight": "layer/w", "net.layer.bias": "layer/b"}
+    for rename in (names, names.__getitem__):
+        model.parameters["layer/b"] = np.ones(4, F32)
+        model.load(path, rename=rename)
+        assert model.parameters["layer/b"].tolist() == [5] * 4
+    with pytest.raises(RunError, match="has 2 tensors that are renamed to layer/w"):
+        model.load(path, strict=False, rename=lambda _: "layer/w")
+    assert model.parameters["layer/b"].tolist() == [5] * 4
+
+
 def test_memory_counts_weights_temporaries_and_results(model: Model) -> None:
     assert model.memory(method="infer") == 2 * 16 + 16 + 64 + 16
     with pytest.raises(RunError, match="several methods; call one of infer, other"):
