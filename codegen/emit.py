@@ -21,6 +21,9 @@ from .tvm_adapter import LOOP_KIND, ForKind, tirx
 
 SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared"}
 
+_STACK = 32 << 10
+"""Bytes of one buffer that threads can afford on their stacks."""
+
 
 def emit(kernel: Kernel, serial: bool = False) -> Any:
     """The PrimFunc of a kernel: tensors, then one int64 for each symbol. `serial` makes GPU loops plain ones, to check them on a CPU."""
@@ -71,7 +74,7 @@ class _Emitter:
         if isinstance(s, Allocate):
             saved, self.memo = self.memo, {}
             self.buffers[s.buffer.id] = buffer = self.declare(s.buffer)
-            body = [tirx.AllocBuffer(buffer), *self.flat(s.body)]
+            body = [tirx.AllocBuffer(buffer, _on_stack(s.buffer)), *self.flat(s.body)]
             self.memo = saved
             return body
         return [self.statement(s)]
@@ -189,6 +192,15 @@ def _type(e: Expr) -> str:
 def _dtype(value: Any) -> str:
     ty = getattr(value, "dtype", None) or value.ty.dtype
     return str(ty)
+
+
+def _on_stack(b: Buffer) -> dict[str, Any]:
+    """Keeps small local memory on the stack, where registers can take its place: TVM would ask the heap for it in every iteration."""
+    elements = 1
+    for n in b.shape:
+        elements *= n if isinstance(n, int) else _STACK
+    fits = b.memory == "local" and elements * np.dtype(b.dtype).itemsize <= _STACK
+    return {"disable_lower_builtin": tirx.IntImm("bool", 1)} if fits else {}
 
 
 def _identifier(name: str) -> str:

@@ -205,11 +205,13 @@ class Method:
         raise run_error(*wrong)
 
     def _targets(self, out: Any, prepared: Prepared) -> list[Array]:
+        if out.__class__ is np.ndarray and prepared.takes(out):
+            return [out]
         try:
             targets = list(_leaves(self.spec.result, out))
         except (KeyError, TypeError, ValueError, IndexError):
             raise run_error(run_problem("R112", f"{self.label}: out is not built like the result, {self.spec.result_text()}")) from None
-        for i, (target, (shape, dtype)) in enumerate(zip(targets, prepared.leaf_specs(), strict=True)):
+        for i, (target, (shape, dtype)) in enumerate(zip(targets, prepared.leaf_specs, strict=True)):
             if not isinstance(target, np.ndarray):
                 found = f"of type {type(target).__name__}"
             elif target.shape != shape or target.dtype != dtype:

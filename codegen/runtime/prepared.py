@@ -70,6 +70,8 @@ class Prepared:
         self._outputs = list(dict.fromkeys(b for b in leaves(method.result) if variant.buffers[b].kind == "output"))
         self._leaves = list(leaves(method.result))
         self._plain = self._leaves == self._outputs
+        self.leaf_specs = [(self._shapes[b], variant.buffers[b].numpy) for b in self._leaves]
+        """Shape and dtype of every array of the result, in its order."""
         self._single = self._plain and "buffer" in method.result
         self._nest = None if "buffer" in method.result else _nest(method.result)
         lifetimes = _lifetimes(variant.steps)
@@ -109,23 +111,32 @@ class Prepared:
         return arrays[0] if self._nest is None else self._nest(arrays)
 
     def write(self, args: Sequence[Array], out: Sequence[Array]) -> None:
-        """Call, and leave the result's arrays in those of `out`, which must have the dtypes and shapes of `leaf_specs`."""
+        """Call, and leave the result's arrays in those of `out`, which must have the shapes and dtypes of `leaf_specs`."""
         if self._threads and threads.here.count != self._threads:
             threads.use(self._threads)
         try:
             frame = self._free.pop()
         except IndexError:
             frame = self._frame()
-        arrays = self._run(frame, args, dict(zip(self._leaves, out, strict=True)))
-        sources = self._sources(arrays, args)
-        for buffer, target in zip(self._leaves, out, strict=True):
-            if target is not sources[buffer]:
-                target[...] = sources[buffer]
+        if self._tiny:
+            for place, value in zip(frame.staging, args):  # noqa: B905
+                place[...] = value  # type: ignore[index]
+            for function, arguments in frame.steps:
+                function(*arguments)
+            arrays: list[Array] = frame.results  # type: ignore[assignment]
+        else:
+            arrays = self._run(frame, args, dict(zip(self._leaves, out, strict=True)))
+        if not self._plain:
+            sources = self._sources(arrays, args)
+            arrays = [sources[b] for b in self._leaves]
+        for source, target in zip(arrays, out):  # noqa: B905
+            if target is not source:
+                target[...] = source
         self._free.append(frame)
 
-    def leaf_specs(self) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Shape and dtype of every array of the result, in its order."""
-        return [(self._shapes[b], self._variant.buffers[b].numpy) for b in self._leaves]
+    def takes(self, out: Array) -> bool:
+        """Whether `out` is fit to be the result: the quick way to say yes, for one array, before anything is looked at closely."""
+        return self._nest is None and (out.shape, out.dtype) == self.leaf_specs[0] and out.flags.writeable
 
     def _run(self, frame: Frame, args: Sequence[Array], targets: Mapping[int, Array]) -> list[Array]:
         """The outputs after a run: small ones still the frame's own, the others pooled or of `targets`."""

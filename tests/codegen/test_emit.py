@@ -12,7 +12,7 @@ from fluorite.algo import expr
 from fluorite.codegen import driver
 from fluorite.codegen.emit import constant, emit
 from fluorite.codegen.intrinsics import INTRINSICS
-from fluorite.codegen.statements import Kernel
+from fluorite.codegen.statements import Allocate, Kernel, walk
 from fluorite.codegen.target import CodeTarget, resolve_target
 from fluorite.codegen.tvm_adapter import compile_functions, tirx, tvm
 from fluorite.schedule import ExecutionPlan
@@ -48,6 +48,21 @@ def test_loops_of_a_gpu_made_serial() -> None:
     gpu = resolve_target(Target(kind="cuda", arch="sm_90"))
     k = kernel("target: {kind: cuda, arch: sm_90}\nschedule: {out: [{split: {axis: j, factor: 32}}, {gpu_blocks: [i, j_outer]}, {gpu_threads: [j_inner]}]}", gpu)
     assert "threadIdx.x" in str(emit(k)) and "threadIdx" not in str(emit(k, serial=True))
+
+
+@pytest.mark.parametrize("n", [64, 100])
+def test_local_memory_is_on_the_stack(n: int) -> None:
+    """A reduction's partial results and its running value are never asked of the heap: that would happen in every row."""
+
+    def model(x: Any) -> Any:
+        return fl.sum(x, axis=1)
+
+    g = fl.trace(model, None, inputs={"x": fl.f32("h", n)})
+    chosen, _ = driver.prepared(None, g)
+    kernels = driver.lower_variants(g, chosen, HERE)[0].kernels
+    assert any(isinstance(x, Allocate) and x.buffer.memory == "local" for k in kernels for x in walk(k.body))
+    text = str(compile_functions({k.name: emit(k) for k in kernels}, HERE.dict()).mod.inspect_source("ll"))
+    assert "AllocWorkspace" not in text
 
 
 @pytest.mark.parametrize(

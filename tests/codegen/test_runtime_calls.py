@@ -414,4 +414,4 @@ def test_memory_kept_for_shapes_is_bounded(make: Callable[..., Model], monkeypat
     for n in range(50_000, 60_000, 1000):
         model.chain(np.zeros(n, F32))
     kept = list(model.chain._prepared.values())
-    assert len(kept) < 3 and kept[-1].leaf_specs()[0][0] == (59_000,)
+    assert len(kept) < 3 and kept[-1].leaf_specs[0][0] == (59_000,)
