@@ -22,7 +22,7 @@ from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess
 
 
 @dataclass(frozen=True)
-class _Shape:
+class ProductShape:
     """A product seen as m x n x depth, once for every point of the other axes."""
 
     product: Stage
@@ -102,7 +102,7 @@ def matmul(g: Graph, product: Stage, root: Stage, machine: Machine) -> Mapping[s
     """Directives for a product and the stage that finishes it (itself, if nothing does)."""
     pair = factors(product)
     assert pair is not None and product.reduction is not None
-    s = _Shape(product, root, machine, pair)
+    s = ProductShape(product, root, machine, pair)
     head, tile, loops, splits, pack_at = _loops(s)
     parallel = s.other_count * s.m * s.n * s.depth >= PARALLEL_WORK
     own: list[Directive] = [Cache("acc")] if product is root else []
@@ -148,7 +148,7 @@ def margin_staged(g: Graph, s: Stage) -> tuple[Graph, StageIn] | None:
     return (after, d) if factors(new) is not None else None
 
 
-def _loops(s: _Shape) -> tuple[list[str], str, list[str], list[Directive], str]:
+def _loops(s: ProductShape) -> tuple[list[str], str, list[str], list[Directive], str]:
     """(loops that tasks are made of, loop of the tile, loops outside the tile, splits, loop at which a panel is packed or "")."""
     jr = s.root_name(s.j)
     splits: list[Directive] = [Split(jr, s.width, into=("jo", "ji" if s.vectors > 1 else "lane"), tail="auto" if s.overlaps else "guard")]
@@ -182,7 +182,7 @@ def _loops(s: _Shape) -> tuple[list[str], str, list[str], list[Directive], str]:
     return [*s.others, block], row or "jo", loops, splits, ""
 
 
-def _accumulation(s: _Shape) -> list[Directive]:
+def _accumulation(s: ProductShape) -> list[Directive]:
     """The loops of the tile: reduction outside, rows and vectors unrolled."""
     assert s.product.reduction is not None
     *outer, last = [a.name for a in s.product.reduction.axes]
@@ -199,7 +199,7 @@ def _accumulation(s: _Shape) -> list[Directive]:
     return [*out, Vectorize(vectors[-1])]
 
 
-def _packs(g: Graph, s: _Shape) -> list[Pack]:
+def _packs(g: Graph, s: ProductShape) -> list[Pack]:
     """The vector side is packed where it is known at build, reused often, ragged, or does not run along memory."""
     left, right = s.pair
     b = g[right.source]
@@ -220,7 +220,7 @@ def _packs(g: Graph, s: _Shape) -> list[Pack]:
     return [Pack(tensor=b.name, sizes={s.j.name: s.width}, order=_order(names, s), into=f"{s.product.name}_{b.name}_packed")]
 
 
-def _order(names: Sequence[str], s: _Shape) -> tuple[str, ...]:
+def _order(names: Sequence[str], s: ProductShape) -> tuple[str, ...]:
     """Batch axes, the panel, the reduction."""
     reduced = {a.name for a in s.product.reduce_axes}
     batch = [x for x in names if x not in reduced and x != s.j.name]

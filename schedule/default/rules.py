@@ -13,7 +13,7 @@ from ..directives import ComputeAt, ComputeInline, Directive, Parallel
 from ..machine import Machine
 from ..rewrites import inline
 from ..scheduled import Undecided
-from . import kernels, products
+from . import dots, kernels, products
 from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work
 
 Directives = tuple[Directive, ...]
@@ -211,11 +211,11 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     product = epilogue_of(chosen, root)
     if product is not None:
         chosen.placed |= {root.id, product.id}
-        chosen.directives |= products.matmul(g, product, root, chosen.machine)
+        chosen.directives |= product_rule(chosen, product, root)
         return
     chosen.placed.add(root.id)
     if factors(root) is not None:
-        chosen.directives |= products.matmul(g, root, root, chosen.machine)
+        chosen.directives |= product_rule(chosen, root, root)
         return
     depth, row = row_members(chosen, root)
     if row:
@@ -234,6 +234,13 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
         chosen.directives |= kernels.reduction(g, root, chosen.machine, chosen.undecided.reassociate)
         return
     chosen.directives |= kernels.elementwise(g, root, chosen.machine)
+
+
+def product_rule(chosen: Chosen, product: Stage, root: Stage) -> Mapping[str, Directives]:
+    """The rule for a product and the stage that finishes it."""
+    if chosen.undecided.reassociate and dots.suits(chosen.graph, product, root, chosen.machine):
+        return dots.dots(product, root, chosen.machine)
+    return products.matmul(chosen.graph, product, root, chosen.machine)
 
 
 def epilogue_of(chosen: Chosen, root: Stage) -> Stage | None:
