@@ -13,7 +13,7 @@ from ..directives import ComputeAt, ComputeInline, Directive, Parallel
 from ..machine import Machine
 from ..rewrites import inline
 from ..scheduled import Undecided
-from . import dots, kernels, products
+from . import channels, dots, kernels, products
 from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work
 
 Directives = tuple[Directive, ...]
@@ -240,6 +240,8 @@ def product_rule(chosen: Chosen, product: Stage, root: Stage) -> Mapping[str, Di
     """The rule for a product and the stage that finishes it."""
     if chosen.undecided.reassociate and dots.suits(chosen.graph, product, root, chosen.machine):
         return dots.dots(product, root, chosen.machine)
+    if (o := channels.lane_axis(chosen.graph, product, chosen.machine)) is not None:
+        return channels.channels(chosen.graph, product, root, o, chosen.machine)
     return products.matmul(chosen.graph, product, root, chosen.machine)
 
 
