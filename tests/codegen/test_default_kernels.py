@@ -1,0 +1,91 @@
+"""What each rule of the default scheduler makes, compiled and compared with the oracle on extents that no tile or vector divides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import fluorite as fl
+import numpy as np
+import pytest
+from fluorite.algo.extent import evaluate
+from fluorite.algo.numerics import compare
+from fluorite.codegen import driver
+
+F = fl.f32
+Case = tuple[Callable[..., Any], dict[str, Any], list[dict[str, int]]]
+HERE: list[dict[str, int]] = [{}]
+
+
+def matrix_vector(a: Any, x: Any) -> Any:
+    return fl.stage(lambda i: fl.sum(lambda k: a[i, k] * x[k]), name="y")
+
+
+def transposed(a: Any, b: Any) -> Any:
+    return fl.stage(lambda i, j: fl.sum(lambda k: a[i, k] * b[j, k]), name="c")
+
+
+def scores(q: Any, k: Any) -> Any:
+    product = fl.stage(lambda h, i, j: fl.sum(lambda d: q[h, i, d] * k[h, j, d]), name="product")
+    return fl.stage(lambda h, i, j: fl.maximum(product[h, i, j] * 0.5, 0), name="out")
+
+
+def convolution(**given: Any) -> Callable[..., Any]:
+    return lambda x, w: fl.conv2d(x, w, **given)
+
+
+def layer(x: Any, w: Any, b: Any) -> Any:
+    return fl.relu(fl.conv2d(x, w, b, padding=1, stride=2))
+
+
+SIZES = [{"n": n, "k": k} for n, k in ((1, 1), (3, 32), (17, 33), (32, 31), (65, 130))]
+CASES: dict[str, Case] = {
+    "matrix_vector": (matrix_vector, {"a": F("n", "k"), "x": F("k")}, SIZES),
+    "matrix_vector_fixed": (matrix_vector, {"a": F(37, 100), "x": F(100)}, HERE),
+    "matrix_vector_doubles": (matrix_vector, {"a": fl.f64(19, 64), "x": fl.f64(64)}, HERE),
+    "matrix_vector_integers": (matrix_vector, {"a": fl.i32(19, 70), "x": fl.i32(70)}, HERE),
+    "one_row": (transposed, {"a": F(1, 97), "b": F(53, 97)}, HERE),
+    "five_rows": (transposed, {"a": F(5, 64), "b": F(30, 64)}, HERE),
+    "eight_rows": (transposed, {"a": F(8, "k"), "b": F("n", "k")}, SIZES),
+    "scores": (scores, {"q": F(3, 2, 40), "k": F(3, 11, 40)}, HERE),
+    "conv_7": (convolution(padding=1), {"x": F(1, 40, 7, 7), "w": F(50, 40, 3, 3)}, HERE),
+    "conv_stride": (convolution(padding=3, stride=2), {"x": F(2, 3, 41, 39), "w": F(33, 3, 7, 7)}, HERE),
+    "conv_1x1_stride": (convolution(stride=2), {"x": F(1, 70, 15, 15), "w": F(16, 70, 1, 1)}, HERE),
+    "conv_symbolic": (convolution(padding=1, stride=2), {"x": F("n", 20, 19, 13), "w": F(32, 20, 3, 3)}, [{"n": 1}, {"n": 3}]),
+    "conv_layer": (layer, {"x": F(1, 40, 13, 13), "w": F(34, 40, 3, 3), "b": F(34)}, HERE),
+}
+
+
+@pytest.fixture(scope="module")
+def built() -> Iterator[tuple[Any, Any]]:
+    methods = {name: fl.method(as_method(name, model, inputs)) for name, (model, inputs, _) in CASES.items()}
+    graph = fl.trace(type("Kernels", (fl.Program,), methods)())
+    compiled = driver.compile_graph(graph, driver.as_plan(None), cache=False)
+    yield graph, driver.assemble(compiled.manifest("kernels"), compiled.library, driver.parameter_arrays(graph))
+
+
+def as_method(name: str, model: Callable[..., Any], inputs: dict[str, Any]) -> Callable[..., Any]:
+    made: dict[str, Any] = {"model": model}
+    exec(f"def {name}(self, {', '.join(inputs)}): return model({', '.join(inputs)})", made)
+    made[name].__annotations__ = inputs
+    return made[name]  # type: ignore[no-any-return]
+
+
+def numbers(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    if dtype == "bool":
+        return rng.random(shape) < 0.05
+    if "int" in dtype:
+        return rng.integers(-9, 10, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_computes_the_algorithm(built: tuple[Any, Any], name: str) -> None:
+    graph, model = built
+    rng = np.random.default_rng(len(name))
+    for sizes in CASES[name][2]:
+        inputs = tuple(
+            numbers(rng, graph[i].dtype, tuple(evaluate(n, sizes) for n in graph[i].shape)) for i in graph.method(name).inputs
+        )
+        wrong = [c for c in compare(graph, name, inputs, getattr(model, name)(*inputs)) if not c.ok]
+        assert not wrong, f"{name} {sizes}: {wrong}"

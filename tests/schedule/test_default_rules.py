@@ -1,0 +1,64 @@
+"""Which rule of the default scheduler takes which algorithm, read off the directives that it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import fluorite as fl
+import pytest
+from fluorite.schedule import Cache, ExecutionPlan, Numerics, Pack, Rfactor
+from fluorite.schedule.default import default_schedule
+from fluorite.schedule.machine import Machine
+from fluorite.schedule.scheduled import Scheduled, apply
+
+F = fl.f32
+
+
+def scheduled(model: Callable[..., Any], plan: ExecutionPlan | None = None, machine: Machine | None = None, **inputs: Any) -> Scheduled:
+    made = apply(plan or ExecutionPlan(), fl.trace(model, None, inputs=inputs), machine or Machine(), default_schedule)
+    assert not made.problems
+    again = ExecutionPlan.from_yaml(made.text())
+    assert {e.select: e.do for e in again.entries()} == {e.select: e.do for e in made.complete_plan().entries()}, "what is printed is the plan"
+    return made
+
+
+def kinds(made: Scheduled) -> set[type]:
+    return {type(d) for ds in made.chosen.values() for d in ds}
+
+
+def transposed(a: Any, b: Any) -> Any:
+    return fl.stage(lambda i, j: fl.sum(lambda k: a[i, k] * b[j, k]), name="c")
+
+
+@pytest.mark.parametrize(("rows", "packed"), [(1, False), (8, False), (64, True)])
+def test_few_rows_are_dot_products(rows: int, packed: bool) -> None:
+    made = scheduled(transposed, a=F(rows, 512), b=F(512, 512))
+    assert (Pack in kinds(made)) == packed and (Rfactor in kinds(made)) != packed
+
+
+def test_a_dot_product_keeps_its_order_under_exact_numerics() -> None:
+    made = scheduled(transposed, ExecutionPlan(numerics=Numerics(allow="exact")), a=F(1, 512), b=F(512, 512))
+    assert Rfactor not in kinds(made)
+
+
+def conv(stride: int) -> Callable[..., Any]:
+    return lambda x, w: fl.conv2d(x, w, stride=stride, padding=1)
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "channels", "out", "along"),
+    [(7, 1, 512, 512, True), (112, 2, 3, 64, True), (56, 1, 64, 64, True), (7, 1, 512, 8, False), (112, 1, 1, 16, False)],
+)
+def test_the_vector_axis_of_a_convolution(size: int, stride: int, channels: int, out: int, along: bool) -> None:
+    made = scheduled(conv(stride), x=F(1, channels, size, size), w=F(out, channels, 3, 3))
+    orders = [d.order for ds in made.chosen.values() for d in ds if isinstance(d, Cache) and d.order]
+    assert [order[-1] for order in orders] == (["o"] if along else [])
+
+
+def test_what_follows_a_convolution_shares_its_kernel() -> None:
+    def layer(x: Any, w: Any, b: Any) -> Any:
+        return fl.relu(fl.conv2d(x, w, b))
+
+    made = scheduled(layer, x=F(1, 64, 9, 9), w=F(64, 64, 3, 3), b=F(64))
+    assert [len(g.stages) for g in made.groups] == [1, 2]
