@@ -1,7 +1,8 @@
-"""Products whose last axis makes poor vectors (convolutions of small or strided images): the vector runs along the kernels' own axis instead.
+"""Products whose last axis makes poor vectors (convolutions of small or strided images): vectors run along the kernels' own axis.
 
-The operand without the last axis is packed with panels of its axis innermost, and each of its vectors is multiplied by neighbouring elements
-of the other operand. Results come out with that axis innermost too and are turned when they are stored: what a register tile costs at its end.
+The operand without the last axis is packed with panels of its axis innermost, and each of its vectors is multiplied by neighbouring
+elements of the other operand. Results come out with that axis innermost too and are turned when they are stored: what a register tile
+costs at its end.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from fluorite.algo.linear import linear
 
 from ..directives import Cache, ComputeAt, ComputeInline, Directive, Fuse, Pack, Parallel, Reorder, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
-from .analysis import axes_of_index, factors, known
-from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess, volume
+from .analysis import axes_of_index, factors, known, volume
+from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess
 
 _LEAST_POSITIONS = 32  # that many uses pay for packing
 

@@ -1,7 +1,7 @@
-"""Products whose operands both run along memory with the reduction (matrix times vector, few rows times a transposed matrix): dot products.
+"""Products whose operands both run along memory with the reduction: dot products (matrix times vector, few rows times a transposed matrix).
 
-A tile of results has one vector of partial sums each. A row of the left operand meets several of the right one while it is in registers, and
-nothing is packed: where few rows use the matrix, packing it would cost more than reading it.
+A tile of results has one vector of partial sums each. A row of the left operand meets several of the right one while it is in registers,
+and nothing is packed: where few rows use the matrix, packing it would cost more than reading it.
 """
 
 from __future__ import annotations
@@ -43,8 +43,13 @@ def suits(g: Graph, product: Stage, root: Stage, machine: Machine) -> bool:
 def _contiguous(r: Read, s: ProductShape, k: object) -> bool:
     """Whether r runs along memory with k, and k stands nowhere else in it."""
     form = linear(r.index[-1]) if r.index else None
-    return form is not None and any(a is k for a in form.atoms) and form.coefficient(k) == 1 and all(  # type: ignore[arg-type]
-        k not in set(axes_of(i)) for i in r.index[:-1]
+    return (
+        form is not None
+        and any(a is k for a in form.atoms)
+        and form.coefficient(k) == 1
+        and all(  # type: ignore[arg-type]
+            k not in set(axes_of(i)) for i in r.index[:-1]
+        )
     )
 
 
@@ -95,4 +100,3 @@ def dots(product: Stage, root: Stage, machine: Machine) -> Mapping[str, Directiv
     if product is root:
         return {**out, root.path: (*sums, *own)}
     return {**out, product.path: (*sums, at, StoreIn("registers")), root.path: tuple(own)}
-

@@ -84,8 +84,6 @@ def test_it_computes_the_algorithm(built: tuple[Any, Any], name: str) -> None:
     graph, model = built
     rng = np.random.default_rng(len(name))
     for sizes in CASES[name][2]:
-        inputs = tuple(
-            numbers(rng, graph[i].dtype, tuple(evaluate(n, sizes) for n in graph[i].shape)) for i in graph.method(name).inputs
-        )
+        inputs = tuple(numbers(rng, graph[i].dtype, tuple(evaluate(n, sizes) for n in graph[i].shape)) for i in graph.method(name).inputs)
         wrong = [c for c in compare(graph, name, inputs, getattr(model, name)(*inputs)) if not c.ok]
         assert not wrong, f"{name} {sizes}: {wrong}"

@@ -19,7 +19,7 @@ def scheduled(model: Callable[..., Any], plan: ExecutionPlan | None = None, mach
     made = apply(plan or ExecutionPlan(), fl.trace(model, None, inputs=inputs), machine or Machine(), default_schedule)
     assert not made.problems
     again = ExecutionPlan.from_yaml(made.text())
-    assert {e.select: e.do for e in again.entries()} == {e.select: e.do for e in made.complete_plan().entries()}, "what is printed is the plan"
+    assert {e.select: e.do for e in again.entries()} == {e.select: e.do for e in made.complete_plan().entries()}
     return made
 
 
