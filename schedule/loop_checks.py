@@ -18,7 +18,7 @@ from .nest import VECTOR, Nest, shape, start
 from .notation.places import NOWHERE
 
 SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
-_OF_WHOLE_STAGES = ("P207", "P211")  # a stage that is computed at a loop has shorter extents there: lowering checks those
+_OF_WHOLE_STAGES = ("P207", "P211", "P226")  # a stage that is computed at a loop has shorter extents there: lowering checks those
 
 
 def loop_problems(

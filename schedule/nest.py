@@ -226,12 +226,9 @@ def _names_free(nest: Nest, old: Sequence[str], new: Sequence[str], d: Directive
 def _split(nest: Nest, name: str, parts: Sequence[int | None], into: Sequence[str], tail: str, d: Directive, place: Place) -> Nest:
     loop = _take(nest, name, d, place)
     _names_free(nest, [name], into, d, place)
-    if tail == "pad":
-        raise _Refused(
-            d.at("tail").problem(
-                "P901", "tail: pad is not built yet", "a pad computes more of an axis than is kept", ("guard", "shift", "auto")
-            )
-        )
+    if tail == "shift" and loop.reduction:
+        asked, why = f"{d.label()}: tail: shift on {name}, a reduction loop", "what it computes again would be added again"
+        raise _Refused(d.at("tail").problem("P226", asked, why, ("guard", "auto")))
     known = 1
     for p in parts:
         known *= p or 1
@@ -260,6 +257,10 @@ def _split(nest: Nest, name: str, parts: Sequence[int | None], into: Sequence[st
     for part in new:
         value = binary("add", binary("mul", value, as_expr(part.extent)), part.var)
     divides = exact_quotient(loop.extent, known) is not None if None in parts else loop.extent == known
+    if tail == "pad" and not divides:
+        why = "what lies beyond its end would be added" if loop.reduction else "only an axis of a stage can be made longer"
+        asked = f"{d.label()}: tail: pad, but {loop.extent} iterations of {name} are no multiple of {known}"
+        raise _Refused(d.at("tail").problem("P226", asked, why, ("guard", "shift", "auto") if not loop.reduction else ("guard", "auto")))
     guards = nest.guards if divides else (*nest.guards, _guard(loop, new, tail))
     at = nest.position(name)
     return replace(

@@ -1,7 +1,8 @@
-"""The directives that change the graph: pack, cache, rfactor, stage_in, compute_inline. Each maps a graph to a graph with new stages."""
+"""The directives that change the graph: pack, cache, rfactor, stage_in, layout, pad, compute_inline. Each maps a graph to a graph."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,17 +16,18 @@ from fluorite.algo.rewriting import rewrite, walk
 from fluorite.algo.rewriting import substitute as substitute_axes
 from fluorite.algo.tensor import conjuncts
 
-from .directives import Cache, ComputeInline, Directive, Pack, Rfactor, StageIn
+from .directives import Cache, ComputeInline, Directive, Layout, Pack, Rfactor, StageIn
 from .notation.places import Place
 from .notation.yaml_reader import nearest
+from .storage_rewrites import layout, pad, pads_of
 
 
 def refused(place: Place, code: str, s: Stage, asked: str, why: str = "", *try_: str) -> PlanError:
     return PlanError([place.problem(code, asked, why, try_, path=s.path, source=s.source)])
 
 
-def rewrite_stage(g: Graph, s: Stage, d: Directive) -> tuple[Graph, Stage]:
-    """The graph with one rewrite of stage s carried out, and what s has become."""
+def rewrite_stage(g: Graph, s: Stage, d: Directive, lanes: Callable[[str], int] = lambda _: 16) -> tuple[Graph, Stage]:
+    """The graph with one rewrite of stage s carried out, and what s has become. `lanes(dtype)` are those of the target's widest vector."""
     match d:
         case Cache():
             return cache(g, s, d)
@@ -35,7 +37,9 @@ def rewrite_stage(g: Graph, s: Stage, d: Directive) -> tuple[Graph, Stage]:
             return stage_in(g, s, d)
         case Pack():
             return pack(g, s, d)
-    raise TypeError(type(d))
+        case Layout():
+            return layout(g, s, d)
+    return pad(g, s, d, pads_of(d, s, lanes))
 
 
 def _fresh_id(g: Graph) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph, Stage
 
-from .directives import Cache, ComputeInline, ComputeRoot, Directive, Pack, Rfactor, StageIn
+from .directives import Cache, ComputeInline, ComputeRoot, Directive, Layout, Pack, Pad, Rfactor, StageIn
 from .grouping import Apart, Group, Placement, group_stages
 from .loop_checks import loop_problems
 from .machine import Machine
@@ -22,7 +22,7 @@ from .rewrites import inline, rewrite_stage
 from .selectors import bind
 from .target_checks import wrong_target
 
-REWRITES = (Cache, Rfactor, StageIn, Pack)
+REWRITES = (Cache, Rfactor, StageIn, Pack, Layout, Pad)
 Default = Callable[[Graph, "Undecided"], Mapping[str, tuple[Directive, ...]]]
 
 
@@ -73,8 +73,8 @@ class Scheduled:
 class _Work:
     """The state of one application: a graph that rewrites replace, and what has been decided about it."""
 
-    def __init__(self, graph: Graph, plan: ExecutionPlan) -> None:
-        self.graph, self.plan = graph, plan
+    def __init__(self, graph: Graph, plan: ExecutionPlan, machine: Machine) -> None:
+        self.graph, self.plan, self.machine = graph, plan, machine
         self.problems: list[Problem] = []
         self.chosen: dict[str, tuple[Directive, ...]] = {}
         self.decided_by: dict[str, str] = {}
@@ -102,7 +102,7 @@ class _Work:
 
     def _rewrite(self, s: Stage, d: Directive) -> None:
         try:
-            self.graph, _ = rewrite_stage(self.graph, s, d)
+            self.graph, _ = rewrite_stage(self.graph, s, d, self.machine.lanes)
         except PlanError as error:
             self.problems += error.problems
 
@@ -209,7 +209,7 @@ class _Work:
 
 def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default) -> Scheduled:
     """The plan (resolved, holes filled) applied to the graph. Problems are collected, not raised."""
-    work = _Work(graph, plan)
+    work = _Work(graph, plan, machine)
     work.rewrite_from_plan()
     work.take_plan()
     work.problems += wrong_target(work.graph, work.chosen, machine) or loop_problems(work.graph, work.chosen, work.placements(), machine)
@@ -233,6 +233,6 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
 
 def _in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:
     """The rewrites among the directives, in the order in which they compose: reads are redirected before the body moves elsewhere."""
-    rank = {StageIn: 0, Pack: 1, Cache: 2, Rfactor: 3}
-    found = [(n, d) for n, d in enumerate(ds) if isinstance(d, REWRITES)]
-    return sorted(found, key=lambda item: rank[type(item[1])])
+    rank = {StageIn: 0, Pack: 1, Cache: 2, Rfactor: 3, Layout: 4}
+    found = [(n, d) for n, d in enumerate(ds) if isinstance(d, REWRITES) or getattr(d, "tail", "") == "pad"]
+    return sorted(found, key=lambda item: rank.get(type(item[1]), 5))

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from fluorite.algo.errors import InternalError, PlanError
 from fluorite.algo.expr import Axis, Expr, as_expr, binary
-from fluorite.algo.extent import Extent, at_most, nonnegative
+from fluorite.algo.extent import Extent, at_most, ceildiv, exact_quotient, nonnegative
 from fluorite.algo.graph import Stage
 from fluorite.algo.linear import Ranges, bounds, simplify
 from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.nest import THREAD, UNROLLED, VECTOR, shape, start
 from fluorite.schedule.notation.places import NOWHERE
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
+from fluorite.schedule.storage_rewrites import pads_of
 
 from ..gpu import nests
 from . import logic, placing
@@ -76,17 +77,29 @@ def needed_box(
     if exact:
         return least, frozenset()
     tile = raw_required(indices, where_, s.extents, work.ranges)
-    marked = constant_axes(work, s, least)
+    pads = {a: n for d in work.plan.directives.get(s.id, ()) for a, n in pads_of(d, s, work.native).items()}
+    padded = [padded_to(e, pads.get(a.name, 1)) for a, e in zip(s.axes, least, strict=True)]
+    marked = constant_axes(work, s, padded)
     sticking: set[Axis] = set()
     out = []
-    for a, e, t in zip(s.axes, least, tile, strict=True):
+    for a, e, t in zip(s.axes, padded, tile, strict=True):
         if a in marked and t is not None and not e.whole:
             bound = rounded(work, s, a, t.bound)
             out.append(Interval(t.start, as_expr(bound), bound, sticking=True))
             sticking.add(a)
         else:
             out.append(e)
+            if e.sticking:
+                sticking.add(a)
     return out, frozenset(sticking)
+
+
+def padded_to(i: Interval, multiple: int) -> Interval:
+    """The interval made longer to a multiple, beyond the tensor if need be."""
+    if multiple == 1 or (i.whole and exact_quotient(i.bound, multiple) is not None):
+        return i
+    bound = ceildiv(i.bound, multiple) * multiple
+    return Interval(i.start, as_expr(bound), bound, sticking=True)
 
 
 def consumers_inside(work: Context, s: Stage, owner: Placed, boxes: dict[int, Box]) -> list[Stage]:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from ..notation.fields import ListOf
 from ..notation.places import UNMARKED, Marks
-from .base import BySizes, Count, Directive, Name, Selector, fill_in, loops_of
+from .base import Count, Directive, Name, Selector, fill_in, loops_of
 from .loops import LOOP
 
 
@@ -19,24 +19,6 @@ class Tensorize(Directive):
     built: ClassVar[bool] = False
     axis: Name
     intrinsic: Name = "auto"
-
-
-@dataclass(frozen=True)
-class Pad(BySizes):
-    """Compute more of each axis in `sizes`, up to a multiple, and keep what was asked for. `Pad({"x": 16})`."""
-
-    built: ClassVar[bool] = False
-
-
-@dataclass(frozen=True, init=False)
-class Layout(Directive):
-    """Store this stage's own result in this order of axes."""
-
-    built: ClassVar[bool] = False
-    axes: Annotated[tuple[str, ...], ListOf(LOOP, least=1)]
-
-    def __init__(self, *axes: str | Sequence[str], note: str | None = None, marks: Marks = UNMARKED) -> None:
-        fill_in(self, {"axes": loops_of(axes), "note": note, "marks": marks})
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ class Split(Directive):
     parts need names, `into`; two are called AXIS_outer and AXIS_inner.
     Gains: makes loops to parallelise, vectorise, unroll and compute at.
     Costs: an extent that `factor` does not divide needs a `tail`: guard tests inside; shift computes the last part again, overlapping the
-    one before, where there is room for it, and guards where there is not; pad computes more than is kept; auto chooses.
+    one before, where there is room for it, and guards where there is not (no reductions); pad makes the axis longer, as the directive
+    of that name does; auto chooses.
     """
 
     before: ClassVar[str] = "for x in 0..n"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from .base import Count, Directive, Name, Selector
+from ..notation.fields import ListOf
+from ..notation.places import UNMARKED, Marks
+from ..notation.records import Complaint
+from .base import BySizes, Count, Directive, Name, Selector, fill_in, loops_of, named_twice
+from .loops import LOOP
 
 
 @dataclass(frozen=True)
@@ -45,3 +50,39 @@ class Fold(Directive):
 
     axis: Name
     extent: Count
+
+
+@dataclass(frozen=True)
+class Pad(BySizes):
+    """Compute more of each axis in `sizes`, up to a multiple, and keep what was asked for. `Pad({"x": 16})`.
+
+    Legal for axes of a stage that is no result, reductions aside. `tail: pad` of split, tile and vectorize does it for their own axes.
+    Gains: every tile and vector is whole, in this stage and in those that read it at the same positions and are padded alike.
+    Costs: memory and work for what nobody reads.
+    """
+
+    rewrites: ClassVar[bool] = True
+    before: ClassVar[str] = "rows: float32[n]\nfor x in 0..n"
+    after: ClassVar[str] = "pad: {x: 16}\n  rows: float32[(n+15)//16*16]\n  for x in 0..(n+15)//16*16"
+
+
+@dataclass(frozen=True, init=False)
+class Layout(Directive):
+    """Store this stage's own result in this order of axes, outermost first; its loops start out in that order too. `Layout("x", "y")`.
+
+    Legal for a stage that is no result, with each of its axes named once.
+    Gains: a reader whose innermost loop runs along another axis finds it along memory.
+    Costs: writing across memory, unless the loops are reordered along.
+    """
+
+    rewrites: ClassVar[bool] = True
+    before: ClassVar[str] = "rows: float32[h, w]\nfor y\n  for x: rows[y, x] = ..."
+    after: ClassVar[str] = "layout: [x, y]\n  rows: float32[w, h]\n  for x\n    for y: rows[x, y] = ..."
+
+    axes: Annotated[tuple[str, ...], ListOf(LOOP, least=1)]
+
+    def __init__(self, *axes: str | Sequence[str], note: str | None = None, marks: Marks = UNMARKED) -> None:
+        fill_in(self, {"axes": loops_of(axes), "note": note, "marks": marks})
+
+    def complaints(self) -> list[Complaint]:
+        return named_twice("axes", self.axes)

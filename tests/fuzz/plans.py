@@ -17,7 +17,9 @@ from fluorite.schedule import (
     Fold,
     Fuse,
     Fusion,
+    Layout,
     Pack,
+    Pad,
     Parallel,
     Reorder,
     Rfactor,
@@ -79,6 +81,10 @@ def _rewrite(m: _Maker, s: Stage) -> None:
         chosen.append(Cache("acc", order=tuple(rng.sample(names, len(names))) if m.chance(0.5) else ()))
     elif s.reduction is not None and not s.reduction.kind.startswith("arg") and m.chance(0.2):
         chosen.append(Rfactor(axis=rng.choice(s.reduce_axes).name, factor=rng.choice([1, 2, 4, 16])))
+    if s.axes and s.id not in m.graph.outputs and m.chance(0.15):
+        names = [a.name for a in s.axes]
+        name, n = rng.choice(names), rng.choice([2, 3, 4, 8, 16])
+        chosen.append(rng.choice([Layout(*rng.sample(names, len(names))), Pad({name: n}), Split(name, n, tail="pad")]))
     for d in chosen:
         current = m.graph.stage(s.id)
         assert current is not None
@@ -117,6 +123,7 @@ def _schedule(m: _Maker, s: Stage) -> None:
     if place is None and roots and m.chance(0.1):
         m.together.append(("/" + s.path, "/" + roots[0].path))
     nest = start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents if s.reduction else ())
+    nest, _ = shape(nest, [d for d in ds if isinstance(d, Split)], lambda _: 16, "float32")
     nest = _marked(m, s, _shaped(m, s, nest, ds), ds)
     m.nests[s.id] = nest
 

@@ -192,7 +192,9 @@ def test_one_mistake_does_not_hide_the_next() -> None:
         ([Fuse("y", "x"), Split("y_x", 600), Unroll("l")], "P211", "l has 2000 iterations", "very much code"),
         ([Unroll("l")], "P211", "l has 2000 iterations", "very much code"),
         ([Parallel("n"), Parallel("y")], "P212", "n of this nest is parallel already", "do not nest"),
-        ([Split("x", 4, tail="pad")], "P901", "pad", "computes more"),
+        ([Split("x", 5, tail="pad")], "P226", "16 iterations of x are no multiple of 5", "only an axis of a stage"),
+        ([Split("k", 5, tail="pad")], "P226", "16 iterations of k are no multiple of 5", "would be added"),
+        ([Split("k", 5, tail="shift")], "P226", "tail: shift on k, a reduction loop", "would be added again"),
     ],
 )
 def test_refusals(directives: list[Directive], code: str, asked: str, reason: str) -> None:
@@ -232,7 +234,9 @@ def shaping(draw: st.DrawFn, nest: Nest, ordered: bool = False) -> Nest:
         d: Directive
         match kind:
             case "split":
-                d = Split(name, draw(st.integers(1, 5)), into=tuple(parts[:2]), tail=draw(st.sampled_from(["auto", "guard", "shift"])))
+                reduction = next(loop.reduction for loop in nest.loops if loop.name == name)
+                tail = draw(st.sampled_from(["auto", "guard"] if reduction else ["auto", "guard", "shift"]))
+                d = Split(name, draw(st.integers(1, 5)), into=tuple(parts[:2]), tail=tail)
             case "factors":
                 factors = draw(st.permutations([None, draw(st.integers(1, 4)), draw(st.integers(1, 3))]))
                 d = Split(name, factors=tuple(factors), into=tuple(parts))
