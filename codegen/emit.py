@@ -16,8 +16,8 @@ from fluorite.algo.linear import bounds, is_index
 from fluorite.algo.rewriting import children
 
 from .intrinsics import INTRINSICS
-from .statements import Allocate, Buffer, For, If, Kernel, Sequence, Statement, Store
-from .tvm_adapter import LOOP_KIND, ForKind, tirx
+from .statements import Allocate, Buffer, Fetch, For, If, Kernel, Sequence, Statement, Store
+from .tvm_adapter import LOOP_KIND, ForKind, prefetch, tirx
 
 SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared"}
 
@@ -60,6 +60,8 @@ class _Emitter:
                 return tirx.SeqStmt(self.flat(s))
             case Store():
                 return tirx.BufferStore(self.buffers[s.buffer], self.value(s.value), [self.index(i) for i in s.index])
+            case Fetch():
+                return tirx.Evaluate(prefetch(self.buffers[s.buffer][tuple(self.index(i) for i in s.index)]))
             case If():
                 return tirx.IfThenElse(
                     self.value(s.condition), self.statement(s.then), None if s.otherwise is None else self.statement(s.otherwise)

@@ -33,6 +33,14 @@ class Store:
 
 
 @dataclass(frozen=True)
+class Fetch:
+    """Ask for the cache line that holds this element; nothing is read yet."""
+
+    buffer: int
+    index: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
 class If:
     """`likely` says which branch the steady state takes."""
 
@@ -63,7 +71,7 @@ class Allocate:
     body: Statement
 
 
-Statement = Store | If | For | Sequence | Allocate
+Statement = Store | Fetch | If | For | Sequence | Allocate
 
 
 @dataclass(frozen=True)
@@ -137,6 +145,8 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
     match s:
         case Store():
             yield f"{pad}{names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}] = {text(s.value)}"
+        case Fetch():
+            yield f"{pad}prefetch {names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}]"
         case If():
             yield f"{pad}if {text(s.condition)}:"
             yield from _lines(s.then, depth + 1, names, axes)

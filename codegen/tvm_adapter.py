@@ -21,6 +21,12 @@ _build = import_module("tvm.tirx.build")  # the package exports a function of th
 LOOP_KIND = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
 
 
+def prefetch(element: Any) -> Any:
+    """The instruction that asks for an element to be read, into every level of cache."""
+    read, near, data = (tirx.IntImm("int32", n) for n in (0, 3, 1))
+    return tirx.call_intrin("void", "tirx.prefetch", tirx.address_of(element), read, near, data)
+
+
 def pipeline(gpu: bool = False) -> Any:
     """The passes between our loop nests and code generation. Loops arrive final, so nothing here schedules."""
     s, t = s_tir.transform, tirx.transform

@@ -150,6 +150,14 @@ CODES: dict[str, str] = {
         "fold keeps the last positions along one axis of a stage that store_at keeps. One iteration must not need more positions than "
         "that, and how many it needs must be known when the kernel is built."
     ),
+    "P262": (
+        "prefetch names an operand that comes from outside the kernel, and a loop outside the innermost tile whose iterations read "
+        "different parts of it."
+    ),
+    "P263": (
+        "align begins every row of a stage at a multiple of some bytes: along the last axis that is stored, a power of two up to 64, for a "
+        "stage whose memory its kernel takes for itself."
+    ),
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."

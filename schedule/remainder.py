@@ -199,9 +199,7 @@ def _without(plan: ExecutionPlan, dropped: set[Part]) -> ExecutionPlan:
             case "extents" if () not in gone:
                 plan = plan.replace(extents=Table({k: v for k, v in plan.extents.items() if (k,) not in gone}))
             case "fusion" if () not in gone:
-                kept = {
-                    f: tuple(g for n, g in enumerate(getattr(plan.fusion, f)) if (f, n) not in gone) for f in ("groups", "never")
-                }
+                kept = {f: tuple(g for n, g in enumerate(getattr(plan.fusion, f)) if (f, n) not in gone) for f in ("groups", "never")}
                 plan = plan.replace(fusion=plan.fusion.replace(**kept))
             case _:
                 plan = plan.replace(**{str(section): default(type(plan), str(section))})

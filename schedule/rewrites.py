@@ -146,7 +146,8 @@ def identity(kind_: str, dtype: str) -> Const:
     return Const(int(info.max if largest else info.min), dtype, False)
 
 
-def _operand(g: Graph, s: Stage, name: str, place: Place, verb: str) -> Leaf | Stage:
+def operand(g: Graph, s: Stage, name: str, place: Place, verb: str) -> Leaf | Stage:
+    """The one operand of s that a plan calls `name`. Raises PlanError P223."""
     found = {
         r.source: g[r.source]
         for r in s.reads
@@ -179,7 +180,7 @@ def operand_axes(s: Stage, t: Leaf | Stage) -> list[str]:
 
 def stage_in(g: Graph, s: Stage, d: StageIn) -> tuple[Graph, Stage]:
     """s reads `into`, an identity stage of the operand, or of the operand with its margin if s reads it through a constant boundary."""
-    t = _operand(g, s, d.read, d.at("read"), "stage_in")
+    t = operand(g, s, d.read, d.at("read"), "stage_in")
     path = _free_path(g, s, "/".join([*s.path.split("/")[:-1], d.into]), d.at("into"))
     margin = margin_of(s, t)
     if margin is not None:
@@ -255,7 +256,7 @@ def _stage_in_margin(g: Graph, s: Stage, t: Leaf | Stage, margin: Margin, path: 
 
 def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
     """t[k, j]  ->  into[j // 32, k, j % 32] for sizes {j: 32} and order [j, k]."""
-    t = _operand(g, s, d.tensor, d.at("tensor"), "pack")
+    t = operand(g, s, d.tensor, d.at("tensor"), "pack")
     names = operand_axes(s, t)
     if sorted(d.order) != sorted(names):
         raise refused(

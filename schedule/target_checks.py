@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fluorite.algo.errors import Problem
 from fluorite.algo.graph import Graph, Stage
 
-from .directives import Directive, Fetch, Fold, GpuBlocks, GpuThreads, Parallel, StoreAt, StoreIn
+from .directives import Directive, Fetch, Fold, GpuBlocks, GpuThreads, Parallel, Prefetch, StoreAt, StoreIn
 from .machine import Machine
 
 
@@ -23,6 +23,8 @@ def _problem(s: Stage, d: Directive, gpu: bool) -> Problem | None:
         case Parallel(axis=axis) if gpu:
             asked, why = f"parallel: {axis} on a GPU", "a GPU shares loops out among blocks and threads"
             try_ = (f"gpu_blocks: [{axis}]",)
+        case Prefetch() if gpu:
+            asked, why, try_ = "prefetch on a GPU", "a GPU runs other threads while one waits for memory", ("stage_in and fetch",)
         case StoreAt() | Fold() if gpu:
             asked, why = f"{d.label()} on a GPU", "iterations run at the same time there, so none can use what one before it made"
             try_ = ("store_in: shared", "target: {kind: llvm}")

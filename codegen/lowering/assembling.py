@@ -12,7 +12,7 @@ from fluorite.schedule.regions import whole
 
 from ..gpu import legality
 from ..statements import Allocate, Buffer, For, Kernel, Statement, sequence
-from . import checks, looping, placing
+from . import checks, looping, placing, storing
 from .context import Context
 
 
@@ -25,7 +25,8 @@ def roots(work: Context) -> Statement:
         raise PlanError(work.problems)
     whole_stages = [s for s in work.plan.stages if s.id not in work.plan.placements or work.plan.placements[s.id].after]
     for s in whole_stages:
-        buffer = Buffer(s.id, s.name, s.dtype, s.extents, "global" if s.id in work.plan.outputs else "workspace")
+        shape = storing.aligned(work, s, s.extents)
+        buffer = Buffer(s.id, s.name, s.dtype, shape, "global" if s.id in work.plan.outputs else "workspace")
         work.storage[s.id] = (buffer, tuple(as_expr(0) for _ in s.axes))
         if buffer.memory == "workspace":
             work.allocated.append(buffer)

@@ -9,13 +9,11 @@ from fluorite.algo.expr import Expr, as_expr, binary
 from fluorite.algo.graph import Stage
 from fluorite.algo.linear import linear, simplify
 from fluorite.algo.rewriting import axes_of
-from fluorite.schedule.directives import Parallel, StoreIn, Vectorize
+from fluorite.schedule.directives import Parallel, Vectorize
 from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
-from fluorite.schedule.regions import Interval
 
-from ..gpu import legality
 from ..statements import Allocate, Buffer, For, If, Statement, sequence
-from . import bounding, checks, guarding, logic, placing, reducing, sliding, tiling
+from . import bounding, checks, guarding, logic, placing, prefetching, reducing, sliding, storing, tiling
 from .context import Context, Placed
 
 
@@ -48,7 +46,7 @@ def loops(work: Context, p: Placed, k: int) -> Statement:
                 ]
             )
         work.parallel.append(f"{loop.name} of {p.stage.name}")
-    body = with_producers(work, p, k, inside, lambda: loops(work, p, k + 1))
+    body = sequence(*prefetching.fetches(work, p, k), with_producers(work, p, k, inside, lambda: loops(work, p, k + 1)))
     body = sequence(body, *(following(work, p, k, s) for s in here if s not in inside))
     body = keeping(work, p, k, body)
     if loop.kind == PARALLEL:
@@ -69,6 +67,7 @@ def following(work: Context, p: Placed, k: int, s: Stage) -> Statement:
 
 def nest(work: Context, p: Placed) -> Statement:
     """All loops of a stage, inside the memory that is kept around them."""
+    prefetching.check(work, p)
     return keeping(work, p, -1, loops(work, p, 0))
 
 
@@ -144,7 +143,7 @@ def with_producers(work: Context, p: Placed, k: int, producers: Sequence[Stage],
         boxes[s.id] = box
         if memory == "shared":
             together[s.id] = box
-        buffer = stored_in(work, s, memory, stored)
+        buffer = storing.stored_in(work, s, memory, stored)
         kept = work.plan.placements[s.id].kept
         if kept is not None:
             work.kept.setdefault((p.stage.id, sliding.home(work, p, kept)), []).append(buffer)
@@ -155,26 +154,3 @@ def with_producers(work: Context, p: Placed, k: int, producers: Sequence[Stage],
     for b in reversed(buffers):
         body = Allocate(b, body)
     return body
-
-
-def stored_in(work: Context, s: Stage, memory: str, stored: Sequence[Interval]) -> Buffer:
-    """The buffer that holds what is stored of s, and from now on its values."""
-    buffer = Buffer(s.id, s.name, s.dtype, tuple(i.bound for i in stored), memory)
-    if work.plan.gpu and not all(isinstance(n, int) for n in buffer.shape):
-        raise legality.symbolic(s, buffer.shape, work.plan.directives.get(s.id, ()))
-    if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):
-        d = next(d for d in work.plan.directives[s.id] if isinstance(d, StoreIn))
-        raise PlanError(
-            [
-                d.at("memory").problem(
-                    "P213",
-                    f"store_in: {d.memory}: {s.name} keeps {' x '.join(map(str, buffer.shape))} elements at a time",
-                    "registers and stack hold a constant number",
-                    ("compute it at a loop further inside", "leave store_in out"),
-                    path=s.path,
-                    source=s.source,
-                )
-            ]
-        )
-    work.storage[s.id] = (buffer, tuple(i.start for i in stored))
-    return buffer

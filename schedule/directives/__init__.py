@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .base import DIRECTIVES, STEPS, Directive
 from .gpu import Fetch, GpuBlocks, GpuThreads
-from .later import Align, GpuLanes, GpuVthreads, GpuWarps, Prefetch, SoftwarePipeline, Tensorize
+from .later import GpuLanes, GpuVthreads, GpuWarps, SoftwarePipeline, Tensorize
 from .loops import ComputeAt, ComputeInline, ComputeRoot, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from .rewrites import Cache, Pack, Rfactor, StageIn
-from .storage import Fold, Layout, Pad, StoreAt
+from .storage import Align, Fold, Layout, Pad, Prefetch, StoreAt
 
 __all__ = [
     "DIRECTIVES",

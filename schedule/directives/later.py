@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from ..notation.fields import ListOf
 from ..notation.places import UNMARKED, Marks
-from .base import Count, Directive, Name, Selector, fill_in, loops_of
+from .base import Count, Directive, Name, fill_in, loops_of
 from .loops import LOOP
 
 
@@ -22,15 +22,6 @@ class Tensorize(Directive):
 
 
 @dataclass(frozen=True)
-class Align(Directive):
-    """Start every row along `axis` at a multiple of `bytes`."""
-
-    built: ClassVar[bool] = False
-    axis: Name
-    bytes: Count
-
-
-@dataclass(frozen=True)
 class SoftwarePipeline(Directive):
     """Overlap iterations of `axis`: load for one while the one before computes."""
 
@@ -38,16 +29,6 @@ class SoftwarePipeline(Directive):
     axis: Name
     stages: Count = 2
     asynchronous: bool = False
-
-
-@dataclass(frozen=True)
-class Prefetch(Directive):
-    """Ask for the part of `read` that comes `ahead` iterations of `axis` later."""
-
-    built: ClassVar[bool] = False
-    read: Selector
-    axis: Name
-    ahead: Count
 
 
 @dataclass(frozen=True, init=False)

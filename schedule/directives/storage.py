@@ -86,3 +86,39 @@ class Layout(Directive):
 
     def complaints(self) -> list[Complaint]:
         return named_twice("axes", self.axes)
+
+
+@dataclass(frozen=True)
+class Align(Directive):
+    """Start every row along `axis`, the last one stored, at a multiple of `bytes`, a power of two up to 64.
+
+    Legal for a stage that is computed in the kernel of its readers and is no result.
+    Gains: vectors do not straddle cache lines.
+    Costs: a gap after each row.
+    """
+
+    before: ClassVar[str] = "rows: float32[34, 100]"
+    after: ClassVar[str] = "align: {axis: x, bytes: 64}\n  rows: float32[34, 112], of each row 100 used"
+
+    axis: Name
+    bytes: Count
+
+
+@dataclass(frozen=True)
+class Prefetch(Directive):
+    """Ask memory for the part of `read` that loop `axis` of this stage comes to `ahead` iterations later, a cache line at a time.
+
+    Legal for an operand from outside the kernel, at a loop outside the vectors and unrolled tiles whose iterations read different parts.
+    Gains: what a processor does not foresee by itself, such as jumps from row to row, is there when it is needed.
+    Costs: an instruction for each line; processors foresee plain streams, where it only costs.
+    """
+
+    before: ClassVar[str] = "for y\n  for x: rows[y, x] = image[y, x] ..."
+    after: ClassVar[str] = (
+        "prefetch: {read: image, axis: y, ahead: 2}\n  for y\n    for each line of image[y + 2, 0..w]: prefetch\n"
+        "    for x: rows[y, x] = image[y, x] ..."
+    )
+
+    read: Selector
+    axis: Name
+    ahead: Count

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fluorite.algo.errors import PlanError
 from fluorite.algo.graph import Graph, Stage
 from fluorite.schedule import (
+    Align,
     Cache,
     ComputeAt,
     ComputeInline,
@@ -21,6 +22,7 @@ from fluorite.schedule import (
     Pack,
     Pad,
     Parallel,
+    Prefetch,
     Reorder,
     Rfactor,
     Split,
@@ -125,6 +127,11 @@ def _schedule(m: _Maker, s: Stage) -> None:
     nest = start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents if s.reduction else ())
     nest, _ = shape(nest, [d for d in ds if isinstance(d, Split)], lambda _: 16, "float32")
     nest = _marked(m, s, _shaped(m, s, nest, ds), ds)
+    if place is not None and s.axes and m.chance(0.15):
+        ds.append(Align(axis=s.axes[-1].name, bytes=m.rng.choice([8, 32, 64])))
+    if s.sources and nest.loops and m.chance(0.1):
+        read = m.graph[m.rng.choice(sorted(s.sources))].name
+        ds.append(Prefetch(read=read, axis=m.rng.choice(nest.names[:2]), ahead=m.rng.choice([1, 2, 5])))
     m.nests[s.id] = nest
 
 

@@ -1,0 +1,63 @@
+"""The memory of stages that are computed inside the kernel of their readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from fluorite.algo.errors import PlanError
+from fluorite.algo.extent import Extent, ceildiv
+from fluorite.algo.graph import Stage
+from fluorite.schedule.directives import Align, StoreIn
+from fluorite.schedule.regions import Interval
+
+from ..gpu import legality
+from ..statements import Buffer
+from .context import Context
+
+MOST = 64
+"""Bytes at a multiple of which the memory of a kernel begins."""
+
+
+def stored_in(work: Context, s: Stage, memory: str, stored: Sequence[Interval]) -> Buffer:
+    """The buffer that holds what is stored of s, and from now on its values."""
+    buffer = Buffer(s.id, s.name, s.dtype, aligned(work, s, tuple(i.bound for i in stored)), memory)
+    if work.plan.gpu and not all(isinstance(n, int) for n in buffer.shape):
+        raise legality.symbolic(s, buffer.shape, work.plan.directives.get(s.id, ()))
+    if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):
+        d = next(d for d in work.plan.directives[s.id] if isinstance(d, StoreIn))
+        raise PlanError(
+            [
+                d.at("memory").problem(
+                    "P213",
+                    f"store_in: {d.memory}: {s.name} keeps {' x '.join(map(str, buffer.shape))} elements at a time",
+                    "registers and stack hold a constant number",
+                    ("compute it at a loop further inside", "leave store_in out"),
+                    path=s.path,
+                    source=s.source,
+                )
+            ]
+        )
+    work.storage[s.id] = (buffer, tuple(i.start for i in stored))
+    return buffer
+
+
+def aligned(work: Context, s: Stage, shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
+    """The shape of a buffer whose rows begin where align wants them to. Raises PlanError P263."""
+    d = next((d for d in work.plan.directives.get(s.id, ()) if isinstance(d, Align)), None)
+    if d is None:
+        return shape
+    size = np.dtype(s.dtype).itemsize
+    last = s.axes[-1].name if s.axes else ""
+    problem = ""
+    if s.id in work.plan.outputs:
+        field, problem = "axis", f"{s.name} is a result, or read by another kernel, which expects its rows one after the other"
+    elif d.axis != last:
+        field, problem = "axis", f"rows of {s.name} run along {last or 'no axis'}, the last one that is stored"
+    elif d.bytes % size or d.bytes & (d.bytes - 1) or d.bytes > MOST:
+        field, problem = "bytes", f"it is a power of two from {size}, the bytes of one element, to {MOST}"
+    if problem:
+        asked = f"align: {{axis: {d.axis}, bytes: {d.bytes}}} of {s.name}"
+        raise PlanError([d.at(field).problem("P263", asked, problem, ("leave align out",), path=s.path, source=s.source)])
+    elements = d.bytes // size
+    return (*shape[:-1], ceildiv(shape[-1], elements) * elements)
