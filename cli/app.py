@@ -79,16 +79,26 @@ def show(
     ] = None,
     output: OutputOption = None,
     force: ForceOption = False,
-    after: Annotated[str | None, typer.Option("--after", metavar="PASS", help="Not built yet.", show_default=False)] = None,
-    verify_each: Annotated[bool, typer.Option("--verify-each", help="Not built yet.")] = False,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--after",
+            metavar="PASS",
+            help="After one pass: trace, specialise, rewrites, default, inline, loops, partition, allocation.",
+            show_default=False,
+        ),
+    ] = None,
+    verify_each: Annotated[
+        bool, typer.Option("--verify-each", help="Run the interpreter between passes and name the first that is wrong.")
+    ] = False,
     role: Annotated[str | None, typer.Option("--role", help="Not built yet.", show_default=False)] = None,
     rank: Annotated[int | None, typer.Option("--rank", help="Not built yet.", show_default=False)] = None,
 ) -> Outcome:
     """Print the model at one level of its compilation."""
     from .verbs.show import show as run
 
-    later = {"--after": after, "--verify-each": verify_each, "--role": role, "--rank": rank}
-    return run(terminal, model, one(plan), extents, method, at, select, output, force, later)
+    later = {"--role": role, "--rank": rank}
+    return run(terminal, model, one(plan), extents, method, at, select, output, force, later, after, verify_each)
 
 
 @command(app, "explain")

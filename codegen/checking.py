@@ -20,7 +20,7 @@ from .driver import Plan, as_plan, lower_variants, prepared
 from .lowered import Lowered
 from .runtime import assemble
 from .sampling import Array, extents_text, given_inputs, random_inputs, read_inputs, sample_parameters
-from .target import resolve_target
+from .target import CodeTarget, resolve_target
 from .trial_extents import trial_extents
 
 Call = Callable[[str, tuple[Array, ...]], Any]
@@ -137,14 +137,21 @@ def check(
         if quick:
             return report
         parameters = sample_parameters(graph, seed)
+        call = kernel_calls(graph, chosen, variants, target, parameters)
         if target.machine.is_gpu:
-            call = _serial(graph, variants[-1], parameters)
             report = replace(report, notes=(*notes, f"kernels for {target.kind} ran with blocks and threads as loops on this CPU"))
-        else:
-            call = _native(Compiled(graph, chosen, variants, compile_kernels(variants, target), target, notes), parameters)
     except (PlanError, BuildError) as error:
         return Report(graph.name, name, problems=tuple(error.problems), executed=False)
     return replace(report, executed=True, **_compared(graph, chosen, variants, call, parameters, extents or {}, given, seed))
+
+
+def kernel_calls(
+    graph: Graph, plan: ExecutionPlan, variants: tuple[Lowered, ...], target: CodeTarget, parameters: Mapping[str, Array]
+) -> Call:
+    """Calls of these kernels in this process. Raises BuildError."""
+    if target.machine.is_gpu:
+        return _serial(graph, variants[-1], parameters)
+    return _native(Compiled(graph, plan, variants, compile_kernels(variants, target), target, ()), parameters)
 
 
 def _native(compiled: Compiled, parameters: Mapping[str, Array]) -> Call:
@@ -272,4 +279,4 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-__all__ = ["Case", "Report", "check"]
+__all__ = ["Case", "Report", "check", "kernel_calls"]

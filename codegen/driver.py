@@ -18,6 +18,7 @@ from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.divisors import divisor_problems, extent_lookup
 from fluorite.schedule.notation.places import Marks
+from fluorite.schedule.passes import Step
 from fluorite.schedule.plan import Misread, entries_of
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.scheduled import apply as apply_plan
@@ -81,14 +82,18 @@ def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:
 
 def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mapping[str, int] | None = None) -> Scheduled:
     """A plan without holes applied to the graph, specialised to `when`."""
-    chosen = plan
+    chosen, source = plan, graph
     for variant in plan.variants:
         if when and meets(variant, when):
             chosen = chosen.replace(schedule=(*chosen.entries(), *_nearer(variant)), fusion=variant.fusion or chosen.fusion)
     for m in graph.methods:
         if values := extents_of(when or {}, m.name, graph.symbols(m.name)):
             graph = specialise(graph, values, m.name)
-    return apply_plan(chosen, graph, target.machine, default_schedule)
+    made = apply_plan(chosen, graph, target.machine, default_schedule)
+    if graph is source:
+        return made
+    first = (Step("trace", "the algorithm", source), Step("specialise", ", ".join(f"{k} = {n}" for k, n in (when or {}).items()), graph))
+    return replace(made, steps=(*first, *made.steps[1:]))
 
 
 def _nearer(variant: Variant) -> Iterable[ScheduleEntry]:
@@ -100,9 +105,12 @@ def _nearer(variant: Variant) -> Iterable[ScheduleEntry]:
         yield entry.replace(marks=Marks(marks))
 
 
-def lower_variants(graph: Graph, plan: ExecutionPlan, target: CodeTarget) -> tuple[Lowered, ...]:
+def lower_variants(graph: Graph, plan: ExecutionPlan, target: CodeTarget, last: str = "allocation") -> tuple[Lowered, ...]:
+    """The kernels of every bucket after pass `last`."""
     found, _ = buckets_of(plan, graph)
-    return tuple(lower_all(schedule(graph, plan, target, when), when, f"_v{n}" if len(found) > 1 else "") for n, when in enumerate(found))
+    return tuple(
+        lower_all(schedule(graph, plan, target, when), when, f"_v{n}" if len(found) > 1 else "", last) for n, when in enumerate(found)
+    )
 
 
 def decided(plan: Plan, graph: Graph, strict: bool = False) -> tuple[ExecutionPlan, tuple[str, ...]]:

@@ -75,8 +75,8 @@ def _reordered(s: Stage, ds: Sequence[Directive]) -> bool:
     return any(loop.reduction and loop.kind == THREAD for loop in nest.loops) or not keeps_order(s, nest)
 
 
-def lower_all(scheduled: Scheduled, when: Mapping[str, int] | None = None, suffix: str = "") -> Lowered:
-    """Raises PlanError with every problem of every kernel."""
+def lower_all(scheduled: Scheduled, when: Mapping[str, int] | None = None, suffix: str = "", last: str = "allocation") -> Lowered:
+    """The kernels after pass `last`. Raises PlanError with every problem of every kernel."""
     problems: list[Problem] = list(scheduled.problems)
     kernels: list[Kernel] = []
     methods: list[str] = []
@@ -85,7 +85,7 @@ def lower_all(scheduled: Scheduled, when: Mapping[str, int] | None = None, suffi
     fixed = {t.id for t in scheduled.graph.leaves if t.kind != "input"}
     for n, group in enumerate(scheduled.groups):
         plan = kernel_plan(scheduled, group, n, suffix)
-        kernel, found, made = lower(scheduled.graph, plan, scheduled.machine.lanes)
+        kernel, found, made = lower(scheduled.graph, plan, scheduled.machine.lanes, last)
         problems += found
         nests |= made
         if kernel is None:

@@ -15,6 +15,7 @@ from .machine import Machine
 from .matching import Match, assign
 from .notation.holes import AUTO
 from .notation.places import Place
+from .passes import Step
 from .placing import placements_of
 from .plan import ExecutionPlan
 from .pool import Pool
@@ -44,7 +45,10 @@ class Undecided:
 
 @dataclass(frozen=True, eq=False)
 class Scheduled:
-    """graph: after rewrites and inlining. `directives` by stage id; `decided_by` says "plan" or "default" per path, inlined ones too."""
+    """graph: after rewrites and inlining. `directives` by stage id; `decided_by` says "plan" or "default" per path, inlined ones too.
+
+    `steps` are the changes that made `graph` of `source`, one by one.
+    """
 
     source: Graph
     graph: Graph
@@ -55,6 +59,7 @@ class Scheduled:
     chosen: Mapping[str, tuple[Directive, ...]]
     decided_by: Mapping[str, str]
     problems: tuple[Problem, ...]
+    steps: tuple[Step, ...] = ()
 
     def check(self) -> list[Problem]:
         """Every problem of the plan against this graph that is known so far; loops are checked by lowering."""
@@ -81,6 +86,7 @@ class _Work:
         self.key_of: dict[str, str] = {}
         self.rewritten: set[tuple[str, int]] = set()
         self.written_into: dict[int, frozenset[int]] = {}
+        self.steps = [Step("trace", "the algorithm", graph)]
 
     # ------------------------------------------------------------ rewrites
     def rewrite_from_plan(self) -> None:
@@ -91,7 +97,7 @@ class _Work:
                 for n, d in _in_order(match.entry.do) if match.entry.do != AUTO else ():
                     if (match.stage.path, n) not in self.rewritten:
                         self.rewritten.add((match.stage.path, n))
-                        self._rewrite(self._current(match.stage), d)
+                        self._rewrite(self._current(match.stage), d, "rewrites")
                         done = True
             if not done:
                 return
@@ -100,11 +106,16 @@ class _Work:
         """The stage as it is now: an earlier rewrite may have replaced it."""
         return next((t for t in (self.graph.stage(s.id),) if t is not None and t.path == s.path), s)
 
-    def _rewrite(self, s: Stage, d: Directive) -> None:
+    def _rewrite(self, s: Stage, d: Directive, name: str) -> None:
         try:
-            self.graph, _ = rewrite_stage(self.graph, s, d, self.machine.lanes)
+            self._become(rewrite_stage(self.graph, s, d, self.machine.lanes)[0], name, f"{d.label()} of {s.path}")
         except PlanError as error:
             self.problems += error.problems
+
+    def _become(self, graph: Graph, name: str, what: str) -> None:
+        """The graph is this from now on; `name` is the pass that made it."""
+        self.graph = graph
+        self.steps.append(Step(name, what, graph))
 
     def _matches(self, missing_ok: bool) -> dict[str, Match[Stage]]:
         try:
@@ -154,7 +165,7 @@ class _Work:
             for path, todo in remaining.items():
                 stage = next((s for s in self.graph.stages if s.path == path), None)
                 while todo and stage is not None:
-                    self._rewrite(stage, todo.pop(0)[1])
+                    self._rewrite(stage, todo.pop(0)[1], "default")
                     stage = next(s for s in self.graph.stages if s.path == path)
                     progress = True
         for path, ds in made.items():
@@ -168,7 +179,7 @@ class _Work:
                 assert current is not None
                 readers = frozenset(c.id for c in self.graph.consumers[s.id])
                 try:
-                    self.graph = inline(self.graph, current, d)
+                    self._become(inline(self.graph, current, d), "inline", f"compute_inline of {s.path}")
                     self.written_into[s.id] = readers
                 except PlanError as error:
                     self.problems += error.problems
@@ -226,9 +237,8 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
         except PlanError as error:
             work.problems += error.problems
     directives = {s.id: work.chosen.get(s.path, ()) for s in work.graph.stages}
-    return Scheduled(
-        graph, work.graph, plan, machine, groups, directives, work.chosen, work.decided_by, tuple(dict.fromkeys(work.problems))
-    )
+    problems = tuple(dict.fromkeys(work.problems))
+    return Scheduled(graph, work.graph, plan, machine, groups, directives, work.chosen, work.decided_by, problems, tuple(work.steps))
 
 
 def _in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:

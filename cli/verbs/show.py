@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..command import Outcome
+from ..command import DONE, REFUSED, Outcome
 from ..files import writable, write
 from ..plans import request
 from ..refusals import not_built, usage
@@ -39,10 +39,14 @@ def show(
     output: Path | None,
     force: bool,
     later: Mapping[str, Any],
+    after: str | None = None,
+    verify: bool = False,
 ) -> Outcome:
     unbuilt = next((name for name, value in later.items() if value), f"--at {at}" if at in LATER else None)
     if unbuilt:
         raise not_built(unbuilt, *(f"--at {level}" for level in LEVELS))
+    if after is not None and after not in _passes():
+        raise usage(f"--after {after}", "there is no such pass", *_passes())
     if at not in LEVELS:
         raise usage(f"--at {at}", "there is no such level", *LEVELS)
     if output is not None:
@@ -50,7 +54,16 @@ def show(
     sizes = read_extents(extents)
     asked = request(terminal, model, [plan] if plan else None, "show")
     known_extents(sizes, asked.graph.symbols(), asked.algorithm.shown)
-    text = _text(terminal, asked.graph, asked.plan, sizes, method, at, select)
+    if verify:
+        from fluorite.codegen.verifying import verify_each
+
+        verified = verify_each(asked.graph, asked.plan, sizes)
+        return Outcome(verified.as_dict(), verified.text(), REFUSED if verified.first_wrong else DONE)
+    text = (
+        _after(terminal, asked.graph, asked.plan, sizes, method, after, select)
+        if after
+        else _text(terminal, asked.graph, asked.plan, sizes, method, at, select)
+    )
     if output is not None:
         write(output, (text.rstrip("\n") + "\n").encode(), force)
         return Outcome({"at": at, "file": str(output)}, str(output))
@@ -84,6 +97,34 @@ def _text(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int],
     for lowered in variants:
         head = _heading(lowered.when)
         parts.append(head + _loops(lowered, methods, select) if at == "loops" else head + _kernels(lowered, target, methods, select, at))
+    return "\n\n".join(parts)
+
+
+def _passes() -> tuple[str, ...]:
+    from fluorite.schedule.passes import PASSES
+
+    return tuple(PASSES)
+
+
+def _after(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int], method: str | None, name: str, select: str | None) -> str:
+    """The graph, or the kernels, after one pass."""
+    from fluorite.algo.interpreter.arguments import choose
+    from fluorite.codegen import driver
+    from fluorite.codegen.target import resolve_target
+    from fluorite.schedule.passes import GRAPH_PASSES, after
+
+    methods = [choose(graph, method).name] if method else [m.name for m in graph.methods]
+    chosen, notes = driver.prepared(plan.replace(extents={**plan.extents, **sizes}) if sizes else plan, graph)
+    terminal.notes(notes)
+    target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+    if name in GRAPH_PASSES:
+        return _each(
+            graph, chosen, lambda when: _graph(after(driver.schedule(graph, chosen, target, when).steps, name), {}, methods, select)
+        )
+    parts = [
+        _heading(lowered.when) + _kernels(lowered, target, methods, select, "lowered")
+        for lowered in driver.lower_variants(graph, chosen, target, name)
+    ]
     return "\n\n".join(parts)
 
 

@@ -17,13 +17,18 @@ from fluorite.schedule.nest import Nest
 from ..allocation import hoist_allocations
 from ..gpu import legality, nests
 from ..partition import partition
-from ..statements import Kernel
+from ..statements import Kernel, Statement
 from . import assembling
 from .context import Context, KernelPlan
 
+PASSES: dict[str, Callable[[Statement], Statement]] = {"loops": lambda body: body, "partition": partition, "allocation": hoist_allocations}
+"""What becomes of a kernel's statements, in order."""
 
-def lower(graph: Graph, plan: KernelPlan, native: Callable[[str], int]) -> tuple[Kernel | None, list[Problem], Mapping[int, Nest]]:
-    """The kernel, the problems that keep it from existing, and the nests that were made (for messages and for `show`)."""
+
+def lower(
+    graph: Graph, plan: KernelPlan, native: Callable[[str], int], last: str = "allocation"
+) -> tuple[Kernel | None, list[Problem], Mapping[int, Nest]]:
+    """The kernel after pass `last`, the problems that keep it from existing, and the nests that were made (for messages and for `show`)."""
     work = Context(graph, plan, native)
     try:
         body = assembling.roots(work)
@@ -34,7 +39,11 @@ def lower(graph: Graph, plan: KernelPlan, native: Callable[[str], int]) -> tuple
         work.problems += legality.shared_bytes(plan.stages[-1], shared, plan.directives)
     if work.problems:
         return None, list(dict.fromkeys(work.problems)), work.nests
-    return assembling.kernel(work, hoist_allocations(partition(body))), [], work.nests
+    for name, change in PASSES.items():
+        body = change(body)
+        if name == last:
+            break
+    return assembling.kernel(work, body), [], work.nests
 
 
-__all__ = ["KernelPlan", "lower"]
+__all__ = ["PASSES", "KernelPlan", "lower"]

@@ -66,7 +66,7 @@ def test_all_problems_of_a_plan_are_told(here: Path) -> None:
         assert ran.code == 1 and ran.err.count("error[P101]") == 2
 
 
-@pytest.mark.parametrize("option", [("--after", "fuse"), ("--verify-each",), ("--role", "trainer"), ("--at", "role")])
+@pytest.mark.parametrize("option", [("--role", "trainer"), ("--at", "role")])
 def test_levels_of_later_versions(option: tuple[str, ...]) -> None:
     ran = fluorite("show", "double.py", *option)
     assert ran.code == 1 and "is not built yet" in ran.err
@@ -97,3 +97,22 @@ def test_gpu_code(here: Path, target: str, said: str) -> None:
     assert refused.code == 2 and "--at source" in refused.err
     assert fluorite("show", "double.py", "--at", "ptx").code == 2
     assert fluorite("run", "double.py", "--plan", "gpu.yaml", "--set", "x=[1]").code == 1
+
+
+def test_after_a_pass(here: Path) -> None:
+    (here / "p.yaml").write_text("schedule: {blur/blur: [{cache: {into: acc}}], rows: [compute_inline]}\n")
+    shown = {
+        name: fluorite("show", "photo.py:sharpen", "--plan", "p.yaml", "--after", name).out
+        for name in ("trace", "rewrites", "inline", "loops")
+    }
+    assert "blur/acc" not in shown["trace"] and "blur/acc" in shown["rewrites"]
+    assert "blur/rows(" in shown["rewrites"] and "blur/rows(" not in shown["inline"]
+    assert "kernel sharpen_" in shown["loops"]
+    refused = fluorite("show", "photo.py:sharpen", "--after", "lops")
+    assert refused.code == 2 and "--after lops" in refused.err and "loops" in refused.err
+
+
+def test_verify_each(here: Path) -> None:
+    ran = fluorite("show", "photo.py:sharpen", "--verify-each")
+    assert ran.code == 0 and ran.out.rstrip().endswith("every pass keeps what the algorithm means")
+    assert "partition" in ran.out and "allocation" in ran.out

@@ -1,0 +1,130 @@
+"""The interpreter between passes: which of them is the first after which the program computes something else? `show --verify-each`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fluorite.algo.errors import FluoriteError, RunError
+from fluorite.algo.graph import Graph
+from fluorite.algo.numerics import compare, weakest
+from fluorite.schedule import ExecutionPlan
+from fluorite.schedule.passes import GRAPH_PASSES, STATEMENT_PASSES, Step
+
+from .buckets import buckets_of
+from .checking import kernel_calls
+from .driver import Plan, lower_variants, prepared, schedule
+from .lowered import Lowered, extents_of
+from .sampling import Array, extents_text, random_inputs, sample_parameters
+from .target import resolve_target
+from .trial_extents import trial_extents
+
+CASES = 3
+"""Calls of each method that every step is tried on."""
+
+Call = Callable[[str, tuple[Array, ...]], Any]
+Case = tuple[str, Mapping[str, int], tuple[Array, ...]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One step against the algorithm. `used` is the largest error / tolerance; `why` says what is wrong, empty if nothing is."""
+
+    name: str
+    what: str
+    used: float
+    why: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.why
+
+
+@dataclass(frozen=True)
+class Verification:
+    """`verdicts` in the order of the passes."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def first_wrong(self) -> Verdict | None:
+        return next((v for v in self.verdicts if not v.ok), None)
+
+    def text(self) -> str:
+        width = max(len(v.name) for v in self.verdicts)
+        lines = [f"{v.name.ljust(width)}  {'wrong' if not v.ok else f'{v.used:.2g} of tolerance'}  {v.what}" for v in self.verdicts]
+        wrong = self.first_wrong
+        lines.append(
+            f"the first wrong pass is {wrong.name}: {wrong.what}: {wrong.why}" if wrong else "every pass keeps what the algorithm means"
+        )
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, object]:
+        wrong = self.first_wrong
+        return {
+            "passes": [{"pass": v.name, "what": v.what, "ok": v.ok, "used": v.used if v.ok else None, "why": v.why} for v in self.verdicts],
+            "first_wrong": wrong.name if wrong else None,
+        }
+
+
+def verify_each(graph: Graph, plan: Plan = None, extents: Mapping[str, int] | None = None, seed: int = 0) -> Verification:
+    """Every graph between passes on the interpreter, then the kernels after each pass over their statements, on random inputs.
+
+    Raises PlanError, BuildError for what cannot be built, RunError for extents that the algorithm refuses.
+    """
+    chosen, _ = prepared(plan, graph)
+    target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+    variants = lower_variants(graph, chosen, target)
+    numerics = weakest(*(v.numerics for v in variants))
+    parameters = sample_parameters(graph, seed)
+    verdicts: list[Verdict] = []
+    for when in buckets_of(chosen, graph)[0]:
+        cases = list(_cases(graph, chosen, variants, {**(extents or {}), **when}, seed))
+        for step in schedule(graph, chosen, target, when).steps:
+            verdicts.append(
+                _verdict(graph, cases, parameters, numerics, step.name, _what(step, when), _interpreter(step.graph, parameters))
+            )
+    cases = list(_cases(graph, chosen, variants, extents or {}, seed))
+    for name, about in STATEMENT_PASSES.items():
+        call = kernel_calls(graph, chosen, lower_variants(graph, chosen, target, name), target, parameters)
+        verdicts.append(_verdict(graph, cases, parameters, numerics, name, about, call))
+    return Verification(tuple(verdicts))
+
+
+def _what(step: Step, when: Mapping[str, int]) -> str:
+    return f"{step.what} ({extents_text(when)})" if when and step.name not in list(GRAPH_PASSES)[:2] else step.what
+
+
+def _cases(graph: Graph, plan: ExecutionPlan, variants: tuple[Lowered, ...], extents: Mapping[str, int], seed: int) -> Iterator[Case]:
+    stages = [(s, v.scheduled.directives.get(s.id, ())) for v in variants for s in v.graph.stages]
+    for m in graph.methods:
+        given = extents_of(extents, m.name, graph.symbols(m.name))
+        found = [x for x in trial_extents(graph, plan, m.name, stages, given) if all(x[k] == n for k, n in given.items())]
+        for sizes in found[:CASES]:
+            yield m.name, sizes, random_inputs(graph, m.name, sizes, seed)
+
+
+def _interpreter(graph: Graph, parameters: Mapping[str, Array]) -> Call:
+    return lambda method, arrays: graph.run(*arrays, method=method, parameters=parameters)
+
+
+def _verdict(graph: Graph, cases: list[Case], parameters: Mapping[str, Array], numerics: str, name: str, what: str, call: Call) -> Verdict:
+    used = 0.0
+    for method, sizes, arrays in cases:
+        try:
+            graph.run(*arrays, method=method, parameters=parameters)
+        except RunError:
+            continue  # extents that the algorithm refuses
+        try:
+            found = compare(graph, method, arrays, call(method, arrays), numerics, parameters)
+        except FluoriteError as error:
+            return Verdict(name, what, float("inf"), f"{method}({extents_text(sizes)}): {error.problems[0].asked}")
+        worst = max(found, key=lambda c: (not c.ok, c.used), default=None)
+        if worst is not None and not worst.ok:
+            return Verdict(name, what, worst.used, f"{method}({extents_text(sizes)}) {worst.text()}")
+        used = max(used, worst.used if worst is not None else 0.0)
+    return Verdict(name, what, used)
+
+
+__all__ = ["Verdict", "Verification", "verify_each"]
