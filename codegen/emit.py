@@ -15,6 +15,7 @@ from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
 from fluorite.algo.linear import bounds, is_index
 from fluorite.algo.rewriting import children
 
+from .float_operations import le, lt, ne
 from .intrinsics import INTRINSICS
 from .statements import Allocate, Buffer, Fetch, For, If, Kernel, Sequence, Statement, Store
 from .tvm_adapter import LOOP_KIND, ForKind, prefetch, tirx
@@ -228,7 +229,7 @@ def cast(value: Any, source: str, to: str) -> Any:
     if source == to:
         return value
     if to == "bool":
-        return tirx.NE(value, constant(0, source))
+        return ne(source, value, constant(0, source))
     if kind(source) == "float" and kind(to) == "int":
         info = np.iinfo(to)
         low, high = float(info.min), float(info.max)
@@ -237,13 +238,13 @@ def cast(value: Any, source: str, to: str) -> Any:
             if float(np.dtype(source).type(high)) > high or high != info.max
             else np.dtype(source).type(high)
         )
-        clipped = tirx.Select(tirx.GE(value, constant(low, source)), value, constant(low, source))
-        clipped = tirx.Select(tirx.LE(clipped, constant(float(top), source)), clipped, constant(float(top), source))
+        clipped = tirx.Select(le(source, constant(low, source), value), value, constant(low, source))
+        clipped = tirx.Select(le(source, clipped, constant(float(top), source)), clipped, constant(float(top), source))
         whole = clipped.astype(to)
         over = tirx.Select(
-            tirx.GT(value, constant(float(top), source)), tirx.const(info.max, to) if info.max < 2**63 else constant(info.max, to), whole
+            lt(source, constant(float(top), source), value), tirx.const(info.max, to) if info.max < 2**63 else constant(info.max, to), whole
         )
-        return tirx.Select(tirx.NE(value, value), tirx.const(0, to), over)
+        return tirx.Select(ne(source, value, value), tirx.const(0, to), over)
     return value.astype(to)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from fluorite.algo.dtypes import kind
 
+from .float_operations import add, div, eq, le, lt, mul, ne, sub
 from .real_functions import CALLS
 from .tvm_adapter import tirx
 
@@ -20,8 +21,8 @@ def _maximum(t: str, a: Any, b: Any) -> Any:
     if kind(t) != "float":
         return tirx.max(a, b)
     if isinstance(b, tirx.FloatImm):
-        return tirx.Select(tirx.Not(tirx.LE(a, b)), a, b)
-    return tirx.Select(tirx.Or(tirx.GT(a, b), tirx.NE(a, a)), a, b)
+        return tirx.Select(tirx.Not(le(t, a, b)), a, b)
+    return tirx.Select(tirx.Or(lt(t, b, a), ne(t, a, a)), a, b)
 
 
 def _minimum(t: str, a: Any, b: Any) -> Any:
@@ -30,14 +31,14 @@ def _minimum(t: str, a: Any, b: Any) -> Any:
     if kind(t) != "float":
         return tirx.min(a, b)
     if isinstance(b, tirx.FloatImm):
-        return tirx.Select(tirx.Not(tirx.GE(a, b)), a, b)
-    return tirx.Select(tirx.Or(tirx.LT(a, b), tirx.NE(a, a)), a, b)
+        return tirx.Select(tirx.Not(le(t, b, a)), a, b)
+    return tirx.Select(tirx.Or(lt(t, a, b), ne(t, a, a)), a, b)
 
 
 def _crosses(t: str, remainder: Any, b: Any) -> Any:
     """Whether fmod's remainder has the other sign than the divisor, so that floor division goes one further."""
     zero = tirx.const(0.0, t)
-    return tirx.And(tirx.NE(remainder, zero), _compared(tirx.NE)("bool", tirx.LT(remainder, zero), tirx.LT(b, zero)))
+    return tirx.And(ne(t, remainder, zero), ne("bool", lt(t, remainder, zero), lt(t, b, zero)))
 
 
 def _negated(t: str, a: Any) -> Any:
@@ -46,28 +47,24 @@ def _negated(t: str, a: Any) -> Any:
         return CALLS["minus"](t, tirx.const(0, t), a)
     if t.startswith("u"):
         return tirx.bitwise_not(a) + tirx.const(1, t)
-    return (tirx.FloatImm(t, -0.0) if kind(t) == "float" else tirx.const(0, t)) - a
+    return sub(tirx.FloatImm(t, -0.0), a) if kind(t) == "float" else tirx.const(0, t) - a
 
 
 def _floordiv(t: str, a: Any, b: Any) -> Any:
     if kind(t) == "float":
         remainder, one = CALLS["fmod"](t, a, b), tirx.const(1.0, t)
-        exact = (a - remainder) / b  # floor(a / b) alone is one too much where the quotient rounds up
-        exact = tirx.Select(_crosses(t, remainder, b), exact - one, exact)
+        exact = div(sub(a, remainder), b)  # floor(a / b) alone is one too much where the quotient rounds up
+        exact = tirx.Select(_crosses(t, remainder, b), sub(exact, one), exact)
         whole = tirx.floor(exact)
-        whole = tirx.Select(tirx.GT(exact - whole, tirx.const(0.5, t)), whole + one, whole)
-        return tirx.Select(tirx.EQ(b, tirx.const(0.0, t)), a / b, whole)
+        whole = tirx.Select(lt(t, tirx.const(0.5, t), sub(exact, whole)), add(whole, one), whole)
+        return tirx.Select(eq(t, b, tirx.const(0.0, t)), div(a, b), whole)
     return CALLS["quotient"](t, a, b)
 
 
 def _mod(t: str, a: Any, b: Any) -> Any:
     if kind(t) == "float":
         remainder = CALLS["fmod"](t, a, b)
-        return tirx.Select(
-            _crosses(t, remainder, b),
-            remainder + b,
-            remainder,
-        )
+        return tirx.Select(_crosses(t, remainder, b), add(remainder, b), remainder)
     return CALLS["remainder"](t, a, b)
 
 
@@ -84,11 +81,6 @@ def _shift(left: bool) -> Callable[..., Any]:
     return emit
 
 
-def _compared(compare: Callable[..., Any]) -> Callable[..., Any]:
-    """Truth values are compared as numbers: TVM takes them for floats."""
-    return lambda t, a, b: compare(a.astype("int8"), b.astype("int8")) if t == "bool" else compare(a, b)
-
-
 def _logical(word: Callable[..., Any], bits: Callable[..., Any]) -> Callable[..., Any]:
     return lambda t, a, b: word(a, b) if t == "bool" else bits(a, b)
 
@@ -97,16 +89,16 @@ def _sign(t: str, a: Any) -> Any:
     zero, one = (tirx.const(v, t) if kind(t) != "float" else tirx.FloatImm(t, float(v)) for v in (0, 1))
     if t.startswith("u"):
         return tirx.Select(tirx.GT(a, zero), one, zero)
-    small = tirx.Select(tirx.LT(a, zero), zero - one, zero if kind(t) != "float" else a)
-    return tirx.Select(tirx.GT(a, zero), one, small)
+    small = tirx.Select(lt(t, a, zero), zero - one, zero if kind(t) != "float" else a)
+    return tirx.Select(lt(t, zero, a), one, small)
 
 
 def _divided(t: str, a: Any, b: Any) -> Any:
     """a / b. TVM refuses to divide by a number that is 0; the product with infinity is the same."""
     if isinstance(b, tirx.FloatImm) and float(b) == 0:
         infinity = tirx.infinity(t)
-        return a * (infinity if math.copysign(1, float(b)) > 0 else tirx.const(0.0, t) - infinity)
-    return tirx.Div(a, b)
+        return mul(a, infinity if math.copysign(1, float(b)) > 0 else tirx.const(0.0, t) - infinity)
+    return div(a, b)
 
 
 def _absolute(t: str, a: Any) -> Any:
@@ -119,9 +111,9 @@ _FLAGGED = ("int32", "int64", "uint32", "uint64")
 """Types whose sums TVM tells LLVM not to overflow."""
 
 INTRINSICS: dict[str, Callable[..., Any]] = {
-    "add": lambda t, a, b: CALLS["plus"](t, a, b) if t in _FLAGGED else a + b,
-    "sub": lambda t, a, b: CALLS["minus"](t, a, b) if t in _FLAGGED else a + _negated(t, b) if t.startswith("u") else a - b,
-    "mul": lambda t, a, b: CALLS["times"](t, a, b) if t in _FLAGGED else a * b,
+    "add": lambda t, a, b: CALLS["plus"](t, a, b) if t in _FLAGGED else add(a, b) if kind(t) == "float" else a + b,
+    "sub": lambda t, a, b: CALLS["minus"](t, a, b) if t in _FLAGGED else sub(a, b) if kind(t) == "float" else a + _negated(t, b) if t.startswith("u") else a - b,
+    "mul": lambda t, a, b: CALLS["times"](t, a, b) if t in _FLAGGED else mul(a, b) if kind(t) == "float" else a * b,
     "div": _divided,
     "floordiv": _floordiv,
     "mod": _mod,
@@ -134,20 +126,20 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "ceil": lambda t, a: tirx.ceil(a) if kind(t) == "float" else a,
     "trunc": lambda t, a: tirx.trunc(a) if kind(t) == "float" else a,
     "round": lambda t, a: tirx.nearbyint(a) if kind(t) == "float" else a,
-    "lt": _compared(tirx.LT),
-    "le": _compared(tirx.LE),
-    "eq": _compared(tirx.EQ),
-    "ne": _compared(tirx.NE),
+    "lt": lt,
+    "le": le,
+    "eq": eq,
+    "ne": ne,
     "and": _logical(tirx.And, tirx.bitwise_and),
     "or": _logical(tirx.Or, tirx.bitwise_or),
-    "xor": lambda t, a, b: _compared(tirx.NE)(t, a, b) if t == "bool" else tirx.bitwise_xor(a, b),
+    "xor": lambda t, a, b: ne(t, a, b) if t == "bool" else tirx.bitwise_xor(a, b),
     "not": lambda t, a: tirx.Not(a) if t == "bool" else tirx.bitwise_not(a),
     "shl": _shift(True),
     "shr": _shift(False),
-    "isnan": lambda t, a: tirx.NE(a, a),
-    "isinf": lambda t, a: tirx.EQ(tirx.abs(a), tirx.infinity(str(a.ty.dtype))),
-    "isfinite": lambda t, a: tirx.LT(tirx.abs(a), tirx.infinity(str(a.ty.dtype))),
+    "isnan": lambda _, a: ne(str(a.ty.dtype), a, a),
+    "isinf": lambda _, a: eq(str(a.ty.dtype), tirx.abs(a), tirx.infinity(str(a.ty.dtype))),
+    "isfinite": lambda _, a: lt(str(a.ty.dtype), tirx.abs(a), tirx.infinity(str(a.ty.dtype))),
     "sqrt": lambda t, a: tirx.sqrt(a),
-    "rsqrt": lambda t, a: tirx.Div(tirx.FloatImm(t, 1.0), tirx.sqrt(a)),
+    "rsqrt": lambda t, a: div(tirx.FloatImm(t, 1.0), tirx.sqrt(a)),
     **CALLS,
 }

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from .float_operations import lowered
 from .transcendental import EXACT, FUNCTIONS, definitions, symbol
 from .tvm_adapter import register_operation, tirx, tvm, tvm_ffi
 from .whole_numbers import FUNCTIONS as WHOLE
@@ -75,7 +76,7 @@ def own_functions() -> Any:
         def own(call: Any) -> Any:
             name = _NAMES.get(getattr(call.op, "name", ""))
             if name is None:
-                return call
+                return call if (found := lowered(call)) is None else found
             dtype = call.ty.dtype
             key = (name, str(dtype.with_lanes(1)), dtype.lanes)
             wanted.add(key)
@@ -88,6 +89,6 @@ def own_functions() -> Any:
                 text = tvm.ir.StringImm(definitions(wanted))
                 functions[v] = f.with_body(tirx.AttrStmt(text, "pragma_import_llvm", text, f.body))
                 break
-        return tvm.IRModule(functions, attrs=module.attrs) if wanted else module
+        return tvm.IRModule(functions, attrs=module.attrs)
 
     return run

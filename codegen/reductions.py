@@ -43,9 +43,10 @@ def accumulate(s: Stage, target: int, index: tuple[Expr, ...], value: Expr, at: 
     best_buffer = accumulators(s)[1]
     best = Read(best_buffer.id, ZERO, best_buffer.dtype)
     found = Read(target, index, s.dtype)
-    better: Expr = binary("lt", best, value) if kind_ == "argmax" else binary("lt", value, best)
-    if kind(value.dtype) == "float":
-        better = better | (binary("ne", value, value) & binary("eq", best, best))
+    low, high = (best, value) if kind_ == "argmax" else (value, best)
+    better: Expr = binary("lt", low, high)
+    if kind(value.dtype) == "float":  # NaN is better than every number, and no NaN better than the first
+        better = ~binary("le", high, low) & binary("eq", best, best)
     better = better | (found < Const(0, s.dtype, False))
     flat: Expr = as_expr(0)
     for a, n in zip(s.reduction.axes, s.reduction.extents, strict=True):

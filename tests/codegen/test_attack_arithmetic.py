@@ -73,6 +73,41 @@ def test_indices_divided_by_anything(by: str) -> None:
         np.testing.assert_array_equal(model(x), graph.run(x), f"n = {n}")
 
 
+NOT_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "equal": lambda p, q: p == q, "unequal": lambda p, q: p != q, "below": lambda p, q: p < q, "at most": lambda p, q: p <= q,
+    "not below": lambda p, q: ~(p < q), "not at most": lambda p, q: ~(p <= q), "not equal": lambda p, q: ~(p == q),
+    "not unequal": lambda p, q: ~(p != q), "equal to itself": lambda p, q: p == p, "unequal to itself": lambda p, q: p != p,
+    "at most itself": lambda p, q: p <= p, "not at most itself": lambda p, q: ~(p <= p), "less than one more": lambda p, q: p + 1 > p,
+    "more than a sum": lambda p, q: p + q < p, "difference below zero": lambda p, q: (p - q) < 0, "not both": lambda p, q: ~((p < q) & (q < 1)),
+    "one of both": lambda p, q: (p < q) ^ (q < p), "chosen": lambda p, q: fl.where(p != q, p, 1), "chosen by not": lambda p, q: fl.where(~(p < q), p, q),
+    "isnan": lambda p, q: fl.isnan(p), "isnan of a sum": lambda p, q: fl.isnan(p + q), "not finite": lambda p, q: ~fl.isfinite(p),
+    "not infinite": lambda p, q: ~fl.isinf(p), "maximum": fl.maximum, "minimum": fl.minimum, "at least 1": lambda p, q: fl.maximum(p, 1),
+    "1 at least": lambda p, q: fl.maximum(1, p), "no more than 1": lambda p, q: fl.minimum(p, 1), "less itself": lambda p, q: p - p,
+    "times zero": lambda p, q: p * 0, "times minus zero": lambda p, q: -0.0 * p, "by itself": lambda p, q: p / p, "sign": lambda p, q: fl.sign(p),
+    "quotient": lambda p, q: p // q, "remainder": lambda p, q: p % q, "rounded": lambda p, q: fl.round(p), "truth": lambda p, q: fl.cast(p, "bool"),
+    "whole": lambda p, q: fl.cast(p, "int32"), "sum less a part": lambda p, q: (p + q) - q, "relu": lambda p, q: fl.relu(p),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_and_infinities_are_no_real_numbers(dtype: str) -> None:
+    few = np.array([-np.inf, -1, -0.0, 0, 1, np.inf, np.nan, 2], dtype)
+    a, b = map(np.ravel, np.meshgrid(few, few))
+
+    def f(x: fl.Tensor, y: fl.Tensor) -> dict[str, Any]:
+        rows = fl.reshape(x, (8, 8))
+        reduced = {k: getattr(fl, k)(rows, axis) for k in ("max", "min", "argmax", "argmin", "any", "all", "sum") for axis in (0, 1)}
+        return {k: fl.stage(lambda i, g=g: g(x[i], y[i])) for k, g in NOT_NUMBERS.items()} | reduced
+
+    f.__annotations__ |= {"x": fl.Spec(dtype, (None,), (64,)), "y": fl.Spec(dtype, (None,), (64,))}
+    wanted, found = fl.trace(f).run(a, b), fl.compile(f)(a, b)
+    for name in wanted:
+        np.testing.assert_array_equal(found[name], wanted[name], name)
+        if wanted[name].dtype == dtype and name not in ("sign", "remainder", "quotient"):  # whose zeros have any sign
+            zero = wanted[name] == 0
+            np.testing.assert_array_equal(np.signbit(found[name][zero]), np.signbit(wanted[name][zero]), f"zeros of {name}")
+
+
 def test_division_by_a_number_that_is_zero() -> None:
     def f(x: fl.f32[fl.Tensor, "n"]) -> Any:
         return fl.stage(lambda i: fl.where(x[i] > 5, x[i] / 0, x[i] / -0.0))
