@@ -17,8 +17,6 @@ UNBUILT: dict[str, tuple[str, str]] = {
     "sort": ("sorting", ""),
     "argsort": ("sorting", ""),
     "top_k": ("top-k", "fl.argmax finds the first"),
-    "einsum": ("einsum", "fl.stage(lambda i, j: fl.sum(lambda k: a[i, k] * b[k, j]))"),
-    "rearrange": ("rearrange", "fl.reshape and fl.transpose"),
     "stop_gradient": ("differentiation", ""),
     "grad": ("differentiation", ""),
     "value_and_grad": ("differentiation", ""),

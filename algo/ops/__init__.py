@@ -19,34 +19,52 @@ from .casts import cast, saturate
 from .channels import batch_norm, group_norm, instance_norm, local_response_norm, weight_standardization
 from .classes import cross_entropy, nll_loss
 from .convolution import conv1d, conv2d, conv3d
-from .creation import arange, asarray, eye, full, full_like, ones, ones_like, tril, triu, zeros, zeros_like
+from .creation import (
+    arange, asarray, empty, empty_like, eye, full, full_like, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like,
+)  # fmt: skip
+from .derived import acosh, asinh, atanh, hypot, logaddexp
+from .differences import diff
+from .einsum import einsum
 from .functions import (
     acos, asin, atan, atan2, ceil, cos, cosh, erf, exp, exp2, expm1, floor, log, log10, log1p, log2, round, rsqrt, sigmoid, sin, sinh,
     sqrt, tan, tanh, trunc,
 )  # fmt: skip
 from .gather import embedding, one_hot, take, take_along_axis
-from .joining import concatenate, pad, split, stack
+from .joining import concatenate, pad, split, stack, unstack
 from .losses import (
     binary_cross_entropy, binary_cross_entropy_with_logits, cosine_embedding_loss, cosine_similarity, focal_loss, hinge_embedding_loss,
     hinge_loss, huber_loss, kl_div, l1_loss, mse_loss, smooth_l1_loss, triplet_margin_loss,
 )  # fmt: skip
+from .matrices import cross, diag, diagonal, kron, matrix_norm, matrix_power, matrix_trace, tensordot, vecdot, vector_norm
 from .normalize import layer_norm, log_softmax, logsumexp, rms_norm, softmax, softmin
+from .order import flip, repeat, roll, tile
+from .patterns import rearrange, reduce_
 from .pooling import (
     avg_pool1d, avg_pool2d, avg_pool3d, global_avg_pool1d, global_avg_pool2d, global_avg_pool3d, global_max_pool1d, global_max_pool2d,
     global_max_pool3d, lp_pool1d, lp_pool2d, max_pool1d, max_pool2d, max_pool3d,
 )  # fmt: skip
 from .positions import alibi, rotary, sinusoidal_positions
 from .products import dot, linear, matmul, outer
-from .reductions import all, any, argmax, argmin, max, mean, min, prod, std, sum, var
+from .reductions import all, any, argmax, argmin, count_nonzero, max, mean, min, prod, std, sum, var
+from .signs import copysign, nextafter, positive, signbit
 from .transposed import conv_transpose1d, conv_transpose2d, conv_transpose3d, fold, unfold
 from .views import (
-    broadcast_to, constant, edge, expand_dims, flatten, flip, moveaxis, reflect, repeat, reshape, squeeze, swapaxes, tile, transpose,
-    wrap,
+    broadcast_arrays, broadcast_to, constant, edge, expand_dims, flatten, matrix_transpose, moveaxis, reflect, reshape, squeeze, swapaxes,
+    transpose, wrap,
 )  # fmt: skip
+
+# the names that the Python array API standard gives to what stands above
+bitwise_invert, bitwise_left_shift, bitwise_right_shift = invert, left_shift, right_shift
+remainder, clip, astype, concat, permute_dims = mod, clamp, cast, concatenate, transpose
+ALIASES = {
+    "bitwise_invert": "invert", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "remainder": "mod",
+    "clip": "clamp", "astype": "cast", "concat": "concatenate", "permute_dims": "transpose",
+}  # fmt: skip
 
 __all__: list[str] = [
     "abs",
     "acos",
+    "acosh",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
@@ -62,8 +80,11 @@ __all__: list[str] = [
     "argmin",
     "asarray",
     "asin",
+    "asinh",
+    "astype",
     "atan",
     "atan2",
+    "atanh",
     "attention",
     "avg_pool1d",
     "avg_pool2d",
@@ -72,14 +93,20 @@ __all__: list[str] = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
     "bitwise_or",
+    "bitwise_right_shift",
     "bitwise_xor",
+    "broadcast_arrays",
     "broadcast_to",
     "cached_attention",
     "cast",
     "ceil",
     "celu",
     "clamp",
+    "clip",
+    "concat",
     "concatenate",
     "constant",
     "conv1d",
@@ -88,16 +115,25 @@ __all__: list[str] = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "copysign",
     "cos",
     "cosh",
     "cosine_embedding_loss",
     "cosine_similarity",
+    "count_nonzero",
+    "cross",
     "cross_entropy",
+    "diag",
+    "diagonal",
+    "diff",
     "divide",
     "dot",
     "edge",
+    "einsum",
     "elu",
     "embedding",
+    "empty",
+    "empty_like",
     "equal",
     "erf",
     "exp",
@@ -132,12 +168,14 @@ __all__: list[str] = [
     "hinge_embedding_loss",
     "hinge_loss",
     "huber_loss",
+    "hypot",
     "instance_norm",
     "invert",
     "isfinite",
     "isinf",
     "isnan",
     "kl_div",
+    "kron",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
@@ -145,12 +183,14 @@ __all__: list[str] = [
     "less",
     "less_equal",
     "linear",
+    "linspace",
     "local_response_norm",
     "log",
     "log1p",
     "log2",
     "log10",
     "log_softmax",
+    "logaddexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -160,12 +200,17 @@ __all__: list[str] = [
     "lp_pool1d",
     "lp_pool2d",
     "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_trace",
+    "matrix_transpose",
     "max",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
     "maximum",
     "mean",
+    "meshgrid",
     "min",
     "minimum",
     "mish",
@@ -174,6 +219,7 @@ __all__: list[str] = [
     "mse_loss",
     "multiply",
     "negative",
+    "nextafter",
     "nll_loss",
     "not_equal",
     "one_hot",
@@ -181,18 +227,24 @@ __all__: list[str] = [
     "ones_like",
     "outer",
     "pad",
+    "permute_dims",
+    "positive",
     "pow",
     "prelu",
     "prod",
     "quick_gelu",
+    "rearrange",
     "reciprocal",
+    "reduce_",
     "reflect",
     "relu",
     "relu6",
+    "remainder",
     "repeat",
     "reshape",
     "right_shift",
     "rms_norm",
+    "roll",
     "rotary",
     "round",
     "rsqrt",
@@ -200,6 +252,7 @@ __all__: list[str] = [
     "selu",
     "sigmoid",
     "sign",
+    "signbit",
     "silu",
     "sin",
     "sinh",
@@ -225,6 +278,7 @@ __all__: list[str] = [
     "tan",
     "tanh",
     "tanhshrink",
+    "tensordot",
     "threshold",
     "tile",
     "transpose",
@@ -233,7 +287,10 @@ __all__: list[str] = [
     "triu",
     "trunc",
     "unfold",
+    "unstack",
     "var",
+    "vecdot",
+    "vector_norm",
     "weight_standardization",
     "where",
     "wrap",

@@ -16,7 +16,7 @@ from ..extent import Extent, ceildiv
 from ..reducing import reduce_axes
 from ..tensor import Tensor
 from ..trace import build_stage
-from .reductions import real
+from .derived import real
 from .windows import SPACE, TAPS, image, lowest, spatial, zero
 
 

@@ -16,9 +16,10 @@ from ..tensor import Tensor
 from ..trace import build_stage
 from .gather import integers
 from .normalize import softmax
+from .order import repeat
 from .products import contracted
 from .shapes import broadcast, element, labels, shown, tensor
-from .views import repeat, swapaxes
+from .views import swapaxes
 
 Seen = Callable[[Sequence[Expr]], Expr]
 

@@ -15,8 +15,9 @@ from ..reducing import reduce_axes
 from ..tensor import Bounded, Tensor
 from ..trace import build_stage
 from .convolution import divides
+from .derived import real
 from .normalize import at, over
-from .reductions import mean_, real, var_
+from .reductions import mean_, var_
 from .shapes import shown, tensor
 from .views import made
 

@@ -18,10 +18,11 @@ from ..expr import Expr, as_expr, cast, refuse
 from ..reducing import reduce_axes
 from ..tensor import Tensor
 from ..trace import build_stage
+from .derived import real
 from .gather import integers
 from .losses import finished, require_reduction
 from .normalize import log_softmax
-from .reductions import along, real
+from .reductions import along
 from .shapes import AxisLike, axis_number, labels, shown, tensor
 
 

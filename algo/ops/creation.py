@@ -9,12 +9,13 @@ import numpy as np
 
 from .. import expr as E
 from ..building import operator
-from ..dtypes import DEFAULT, canonical
+from ..dtypes import DEFAULT, canonical, kind
 from ..expr import Expr, as_expr, refuse
 from ..extent import Dim, Extent, ceildiv, maximum
 from ..tensor import Tensor
 from ..trace import build_stage
 from .shapes import dimensions, labels, shown, tensor, view
+from .views import broadcast_arrays, expanded
 
 
 @view
@@ -113,7 +114,58 @@ def triu(x: Any, k: int = 0) -> Tensor:
 
 
 @operator
-def eye(n: Extent, m: Extent | None = None, *, dtype: Any = "float32") -> Tensor:
-    """1 on the diagonal of an n by m matrix (square by default), 0 elsewhere; axes i j."""
+def eye(n: Extent, m: Extent | None = None, *, k: int = 0, dtype: Any = "float32") -> Tensor:
+    """1 on the k-th diagonal of an n by m matrix (square by default), 0 elsewhere; axes i j."""
     to = canonical(dtype)
-    return build_stage(["i", "j"], lambda i, j: E.where(i == j, E.cast(1, to), E.cast(0, to)), extents={"i": n, "j": n if m is None else m})
+    one, zero = E.cast(1, to), E.cast(0, to)
+    return build_stage(["i", "j"], lambda i, j: E.where(i + k == j, one, zero), extents={"i": n, "j": n if m is None else m})
+
+
+@operator
+def linspace(start: float, stop: float, num: Extent, dtype: Any = "float32", *, endpoint: bool = True) -> Tensor:
+    """`num` numbers at equal distances from start to stop, along one axis `i`; without `endpoint` stop itself is left out.
+
+    Computed in float64 and rounded once, for integer types down; the last is `stop` itself.
+    """
+    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in (start, stop)):
+        raise refuse("A304", f"linspace({start!r}, {stop!r})", "both ends are numbers", "a + (b - a) * fl.linspace(0, 1, n) for tensors")
+    (count,) = dimensions((num,), "linspace")[1]
+    low, high = E.cast(start, "float64"), E.cast(stop, "float64")
+    gaps = E.cast(maximum(count - 1, 1) if endpoint else maximum(count, 1), "float64")
+
+    def value(i: Expr) -> Expr:
+        between = low + E.cast(i, "float64") * (E.cast(float(stop) - float(start), "float64") / gaps)
+        if endpoint:
+            between = E.where((i > 0) & (i == as_expr(count) - 1), high, between)
+        return E.unary("floor", between) if kind(canonical(dtype)) == "int" else between
+
+    return build_stage(["i"], value, extents={"i": count}, dtype=dtype)
+
+
+@view
+def meshgrid(*vectors: Any, indexing: str = "xy") -> list[Tensor]:
+    """Each vector spread over the grid of all: views, ``out[k][.., i_k, ..] == vectors[k][i_k]``.
+
+    `indexing` "ij" keeps the order of the vectors, "xy" (as on paper) puts the second first.
+    """
+    if indexing not in ("xy", "ij"):
+        raise refuse("A304", f"meshgrid: indexing={indexing!r}", "it is one of NumPy's", "xy", "ij")
+    made = [tensor(v, "meshgrid") for v in vectors]
+    if any(t.ndim != 1 for t in made):
+        raise refuse("A307", f"meshgrid of {' and '.join(shown(t.shape) for t in made)}", "each is a vector")
+    rank = len(made)
+    places = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
+    spread = [expanded(t, [d for d in range(rank) if d != p]) for t, p in zip(made, places, strict=True)]
+    return broadcast_arrays(*spread)
+
+
+@view
+def empty(shape: Any = None, dtype: Any = None) -> Tensor:
+    """Refused: every element of a tensor is a function of its index, so there is none that is not set."""
+    raise refuse("A304", f"empty({shape!r})", "a tensor is the value of its elements, and these would have none", "fl.zeros(shape)")
+
+
+@view
+def empty_like(x: Any, dtype: Any = None) -> Tensor:
+    """Refused, as `empty`."""
+    raise refuse("A304", "empty_like", "a tensor is the value of its elements, and these would have none", "fl.zeros_like(x)")

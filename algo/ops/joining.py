@@ -15,17 +15,19 @@ from ..tensor import Bounded, Tensor
 from ..trace import build_stage
 from .shapes import AxisLike, axis_number, labels, shown, tensor, view
 from .slicing import getitem
-from .views import constant, expanded
+from .views import constant, expanded, flatten
 
 MODES = ("constant", "edge", "reflect", "wrap")
 
 
 @operator
-def concatenate(tensors: Sequence[Any], axis: AxisLike = 0) -> Tensor:
-    """The tensors one after the other along `axis`; their other extents are equal."""
+def concatenate(tensors: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
+    """The tensors one after the other along `axis`; their other extents are equal. With axis None, the elements of all in a row."""
     parts = [tensor(t, "concatenate") for t in tensors]
     if not parts:
         raise refuse("A307", "concatenate of nothing", "at least one tensor is needed")
+    if axis is None:
+        parts, axis = [flatten(t) for t in parts], 0
     return joined(parts, axis_number(axis, parts[0].axis_names, "concatenate"), "concatenate")
 
 
@@ -85,6 +87,17 @@ def split(x: Any, parts: int | Sequence[Extent], axis: AxisLike = 0) -> list[Ten
         cuts = list(parts)
     bounds = [0, *cuts, n]
     return [getitem(t, (*[slice(None)] * d, slice(a, b))) for a, b in pairwise(bounds)]
+
+
+@view
+def unstack(x: Any, axis: AxisLike = 0) -> list[Tensor]:
+    """The slices of x at every position along `axis`, without that axis: views."""
+    t = tensor(x, "unstack")
+    d = axis_number(axis, t.axis_names, "unstack")
+    n = t.shape[d]
+    if not isinstance(n, int):
+        raise refuse("A303", f"unstack of {shown(t.shape)} along dimension {d}", "its extent is symbolic, so there is no number of slices")
+    return [getitem(t, (*[slice(None)] * d, k)) for k in range(n)]
 
 
 @operator

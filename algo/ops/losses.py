@@ -14,8 +14,9 @@ from ..building import operator
 from ..expr import Expr, as_expr, refuse
 from ..tensor import Tensor
 from ..trace import build_stage
+from .derived import real
 from .elementwise import as_operands
-from .reductions import along, mapped, mean_, real
+from .reductions import along, mapped, mean_
 from .shapes import AxisLike, axis_numbers, broadcast, element, labels, shown, tensor
 
 REDUCTIONS = ("mean", "sum", "none")

@@ -11,7 +11,8 @@ from ..dtypes import kind
 from ..expr import Expr, as_expr, refuse
 from ..tensor import Tensor
 from ..trace import build_stage
-from .reductions import Axes, along, mapped, mean_, real, reduced, var_
+from .derived import real
+from .reductions import Axes, along, mapped, mean_, reduced, var_
 from .shapes import AxisLike, axis_numbers, broadcast, element, labels, shown, tensor
 from .views import expanded
 

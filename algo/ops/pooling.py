@@ -12,7 +12,8 @@ from ..extent import Extent
 from ..reducing import reduce_axes
 from ..tensor import Tensor
 from ..trace import build_stage
-from .reductions import mapped, real, reduced
+from .derived import real
+from .reductions import mapped, reduced
 from .windows import SPACE, TAPS, Window, image, lowest, spatial, surrounded, windows, zero
 
 

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias, overload
 
 from .. import expr as E
 from ..building import operator
-from ..dtypes import kind
 from ..expr import Expr, Op, Reduce, as_expr
 from ..extent import Extent
 from ..reducing import ACCUMULATOR, reduce, reduce_axes
 from ..tensor import Index, Tensor
 from ..trace import build_stage
+from .derived import real
 from .shapes import axis_numbers, labels, tensor
 from .views import expanded
 
@@ -151,16 +151,18 @@ def count(shape: Sequence[Extent], over: Sequence[int]) -> Extent:
     return total
 
 
-def real(e: Any) -> Expr:
-    """Integers and booleans as float32, as true division would take them."""
-    x = as_expr(e)
-    return x if kind(x.dtype) == "float" else E.cast(x, "float32")
-
-
 def mapped(x: Tensor, fn: Callable[[Expr], Any], name: str | None = None) -> Tensor:
     """One stage that maps every element."""
     names = labels(x.axis_names)
     return build_stage(names, lambda *i: fn(x[i]), name=name, extents=dict(zip(names, x.shape, strict=True)))
+
+
+@operator
+def count_nonzero(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """How many elements are not 0, as int32."""
+    t = tensor(x, "count_nonzero")
+    result, over = reduced("sum", t, axis, lambda i: E.binary("ne", t[i], 0))
+    return expanded(result, over) if keepdims else result
 
 
 @operator

@@ -10,7 +10,7 @@ from ..errors import InternalError
 from ..expr import Const, Expr, as_expr, cast, refuse
 from ..extent import Extent, exact_quotient, symbol
 from ..tensor import Bounded, Index, Tensor, View
-from .shapes import AxisLike, Names, axis_number, axis_numbers, dimensions, shown, tensor, view
+from .shapes import AxisLike, Names, axis_number, axis_numbers, broadcast, dimensions, shown, tensor, view
 
 
 def made(x: Tensor, shape: Sequence[Extent], names: Sequence[str | None], index_map: Callable[[Index], Index]) -> Tensor:
@@ -45,13 +45,30 @@ def _permuted(t: Tensor, order: Sequence[int]) -> Tensor:
 
 
 @view
-def moveaxis(x: Any, source: AxisLike, destination: int) -> Tensor:
-    """One axis moved to another position, the others in their order."""
+def moveaxis(x: Any, source: AxisLike | Sequence[AxisLike], destination: int | Sequence[int]) -> Tensor:
+    """Axes moved to other positions of the result, the rest in their order."""
     t = tensor(x, "moveaxis")
-    a, b = axis_number(source, t.axis_names, "moveaxis"), axis_number(destination, t.axis_names, "moveaxis")
-    order = [d for d in range(t.ndim) if d != a]
-    order.insert(b, a)
+    sources = [axis_number(a, t.axis_names, "moveaxis") for a in listed(source)]
+    places = [axis_number(a, t.axis_names, "moveaxis") for a in listed(destination)]
+    if len(sources) != len(places) or len(set(sources)) != len(sources) or len(set(places)) != len(places):
+        raise refuse("A302", f"moveaxis of {source!r} to {destination!r}", "each axis has one place, and no place two axes")
+    order = [d for d in range(t.ndim) if d not in sources]
+    for place, d in sorted(zip(places, sources, strict=True)):
+        order.insert(place, d)
     return _permuted(t, order)
+
+
+def listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+@view
+def matrix_transpose(x: Any) -> Tensor:
+    """The last two axes exchanged."""
+    t = tensor(x, "matrix_transpose")
+    if t.ndim < 2:
+        raise refuse("A307", f"matrix_transpose of {shown(t.shape)}", "a matrix, or a batch of them, is needed")
+    return _permuted(t, [*range(t.ndim - 2), t.ndim - 1, t.ndim - 2])
 
 
 @view
@@ -216,50 +233,12 @@ def broadcast_view(t: Tensor, to: Sequence[Extent], names: Names) -> Tensor:
     return made(t, to, own, lambda i: tuple(as_expr(0) if s else i[skip + d] for d, s in enumerate(stretched)))
 
 
-# ---------------------------------------------------------------- order and repetition of elements
 @view
-def flip(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
-    """The elements in reverse order along axes (all by default)."""
-    t = tensor(x, "flip")
-    turned = axis_numbers(axis, t.axis_names, "flip")
-    return made(t, t.shape, t.axis_names, lambda i: tuple(as_expr(t.shape[d]) - 1 - e if d in turned else e for d, e in enumerate(i)))
-
-
-@view
-def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
-    """x repeated as a whole, `reps` times along each axis (aligned from the right, as in NumPy)."""
-    t = tensor(x, "tile")
-    times = _times(reps, "tile")
-    rank = max(t.ndim, len(times))
-    times = (1,) * (rank - len(times)) + times
-    t = expanded(t, range(rank - t.ndim))
-    return made(
-        t,
-        [n * r for n, r in zip(t.shape, times, strict=True)],
-        t.axis_names,
-        lambda i: tuple(e if r == 1 else e % as_expr(n) for e, n, r in zip(i, t.shape, times, strict=True)),
-    )
-
-
-@view
-def repeat(x: Any, times: int, axis: AxisLike) -> Tensor:
-    """Each element along `axis` repeated `times` times in a row."""
-    t = tensor(x, "repeat")
-    (count,) = _times(times, "repeat")
-    d = axis_number(axis, t.axis_names, "repeat")
-    return made(
-        t,
-        [n * count if k == d else n for k, n in enumerate(t.shape)],
-        t.axis_names,
-        lambda i: tuple(e // count if k == d else e for k, e in enumerate(i)),
-    )
-
-
-def _times(value: int | Sequence[int], what: str) -> tuple[int, ...]:
-    times = tuple(value) if isinstance(value, list | tuple) else (value,)
-    if any(isinstance(r, bool) or not isinstance(r, int) or r < 1 for r in times):
-        raise refuse("A304", f"{what} {value!r} times", "a repeat count is an integer of at least 1")
-    return times
+def broadcast_arrays(*tensors: Any) -> list[Tensor]:
+    """All seen in their common shape."""
+    made = [tensor(t, "broadcast_arrays") for t in tensors]
+    shape, names = broadcast("broadcast_arrays", made)
+    return [t if t.shape == shape else broadcast_view(t, shape, names) for t in made]
 
 
 # ---------------------------------------------------------------- boundaries

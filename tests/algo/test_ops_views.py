@@ -158,7 +158,7 @@ def test_refusals_say_where_and_both_shapes() -> None:
         (lambda x: x[2], "A305"), (lambda x: x[-3], "A305"), (lambda x: x[0, 0, 0, 0], "A305"), (lambda x: x[..., ...], "A305"),
         (lambda x: x[::0], "A305"), (lambda x: x["a"], "A305"), (lambda x: x[0.5], "A305"), (lambda x: x[[0, 5]], "A305"),
         (lambda x: x[[True, False]], "A305"), (lambda x: x[x > 0], "A306"), (lambda x: x[[0], [1]], "A305"), (lambda x: x[1:0.5], "A305"),
-        (lambda x: fl.tile(x, 0), "A304"), (lambda x: fl.repeat(x, -1, 0), "A304"), (lambda x: fl.transpose(fl.edge(x)), "A312"),
+        (lambda x: fl.tile(x, -1), "A304"), (lambda x: fl.repeat(x, -1, 0), "A304"), (lambda x: fl.transpose(fl.edge(x)), "A312"),
         (lambda x: fl.constant(x, "a"), "A304"), (lambda x: fl.stage(lambda i: fl.edge(x)[i, 0, 0]), "A310"),
         (lambda x: fl.take(x, x, 0), "A306"), (lambda x: fl.take_along_axis(x, np.zeros((1, 3, 4), int), 0), "A301"),
     ]:  # fmt: skip
