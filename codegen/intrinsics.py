@@ -93,6 +93,10 @@ def _sign(t: str, a: Any) -> Any:
     return tirx.Select(lt(t, zero, a), one, small)
 
 
+def _difference(t: str, a: Any, b: Any) -> Any:
+    return sub(a, b) if kind(t) == "float" else a + _negated(t, b) if t.startswith("u") else a - b
+
+
 def _divided(t: str, a: Any, b: Any) -> Any:
     """a / b. TVM refuses to divide by a number that is 0; the product with infinity is the same."""
     if isinstance(b, tirx.FloatImm) and float(b) == 0:
@@ -112,7 +116,7 @@ _FLAGGED = ("int32", "int64", "uint32", "uint64")
 
 INTRINSICS: dict[str, Callable[..., Any]] = {
     "add": lambda t, a, b: CALLS["plus"](t, a, b) if t in _FLAGGED else add(a, b) if kind(t) == "float" else a + b,
-    "sub": lambda t, a, b: CALLS["minus"](t, a, b) if t in _FLAGGED else sub(a, b) if kind(t) == "float" else a + _negated(t, b) if t.startswith("u") else a - b,
+    "sub": lambda t, a, b: CALLS["minus"](t, a, b) if t in _FLAGGED else _difference(t, a, b),
     "mul": lambda t, a, b: CALLS["times"](t, a, b) if t in _FLAGGED else mul(a, b) if kind(t) == "float" else a * b,
     "div": _divided,
     "floordiv": _floordiv,

@@ -250,7 +250,9 @@ def _reductions() -> list[Case]:
     ]
     cases += [
         Case("count_nonzero", fl.count_nonzero, lambda x, axis, keepdims: np.count_nonzero(x, axis, keepdims=keepdims), one, _axes, ALL),
-        Case("mean", fl.mean, _summed(lambda x, **k: np.mean(np.asarray(x, np.float64), **k)), lambda c: filled(c, 0), _axes, values="small"),
+        Case(
+            "mean", fl.mean, _summed(lambda x, **k: np.mean(np.asarray(x, np.float64), **k)), lambda c: filled(c, 0), _axes, values="small"
+        ),
     ]
     for n, fn in (("var", np.var), ("std", np.std)):
 
@@ -263,8 +265,15 @@ def _reductions() -> list[Case]:
 
         cases.append(Case(n, getattr(fl, n), oracle, lambda c: filled(c, 0), options, dtypes=NUMBERS, values="small"))
     cases.append(
-        Case("vector_norm", fl.vector_norm, _norm, lambda c: filled(c, 0), lambda c, s: {**_axes(c, s), "ord": c.of((1, 2, 3, np.inf, 0))},
-             FLOATS, "small")  # fmt: skip
+        Case(
+            "vector_norm",
+            fl.vector_norm,
+            _norm,
+            lambda c: filled(c, 0),
+            lambda c, s: {**_axes(c, s), "ord": c.of((1, 2, 3, np.inf, 0))},
+            FLOATS,
+            "small",
+        )
     )
     return cases
 
@@ -340,46 +349,102 @@ def _moved() -> list[Case]:
         Case("matrix_transpose", fl.matrix_transpose, lambda x: np.swapaxes(x, -1, -2), _matrices),
         Case("flip", lambda x, axis, keepdims: fl.flip(x, axis), lambda x, axis, keepdims: np.flip(x, axis), one, _axes),
         Case("roll", fl.roll, lambda x, shift, axis: np.roll(x, shift, None if axis is None else tuple(axis)), lambda c: one(c, 1), roll),
-        Case("tile", fl.tile, lambda x, reps: np.tile(x, reps), one, lambda c, s: {"reps": [c.number(0, 3) for _ in range(c.number(1, 3))]}),
+        Case(
+            "tile", fl.tile, lambda x, reps: np.tile(x, reps), one, lambda c, s: {"reps": [c.number(0, 3) for _ in range(c.number(1, 3))]}
+        ),
         Case("repeat", fl.repeat, lambda x, times, axis: np.repeat(x, times, axis), lambda c: one(c, 1), counts),
-        Case("diff", fl.diff, lambda x, axis, n: np.diff(x, n, axis), lambda c: one(c, 1),
-             lambda c, s: {**_axis(c, s), "n": c.number(0, 3)}, (*FLOATS, "int32", "uint8", "bool"), "small"),
-        Case("concatenate", lambda x, y, z, axis: fl.concatenate([x, y, z], axis), lambda x, y, z, axis: np.concatenate([x, y, z], axis),
-             _stacked, lambda c, s: {"axis": c.of((None, c.number(-len(s[0]), len(s[0]) - 1)))}),
+        Case(
+            "diff",
+            fl.diff,
+            lambda x, axis, n: np.diff(x, n, axis),
+            lambda c: one(c, 1),
+            lambda c, s: {**_axis(c, s), "n": c.number(0, 3)},
+            (*FLOATS, "int32", "uint8", "bool"),
+            "small",
+        ),
+        Case(
+            "concatenate",
+            lambda x, y, z, axis: fl.concatenate([x, y, z], axis),
+            lambda x, y, z, axis: np.concatenate([x, y, z], axis),
+            _stacked,
+            lambda c, s: {"axis": c.of((None, c.number(-len(s[0]), len(s[0]) - 1)))},
+        ),
         Case("stack", lambda x, y, z, axis: fl.stack([x, y, z], axis), lambda x, y, z, axis: np.stack([x, y, z], axis), _stacked, _axis),
-        Case("split", lambda x, axis: fl.concatenate([p * (k + 1) for k, p in enumerate(fl.split(x, [1, 2], axis))], axis), cut,
-             lambda c: ((*shape(c, 0, 2), 3),), lambda c, s: {"axis": -1}, values="small"),
-        Case("unstack", lambda x, axis: fl.stack(fl.unstack(x, axis)[::-1]), lambda x, axis: np.moveaxis(x, axis, 0)[::-1],
-             lambda c: filled(c, 1, 3), _axis),
-        Case("pad", lambda x, width, mode: fl.pad(x, width, mode), lambda x, width, mode: np.pad(x, width, mode), lambda c: filled(c, 1, 4),
-             _pad),
+        Case(
+            "split",
+            lambda x, axis: fl.concatenate([p * (k + 1) for k, p in enumerate(fl.split(x, [1, 2], axis))], axis),
+            cut,
+            lambda c: ((*shape(c, 0, 2), 3),),
+            lambda c, s: {"axis": -1},
+            values="small",
+        ),
+        Case(
+            "unstack",
+            lambda x, axis: fl.stack(fl.unstack(x, axis)[::-1]),
+            lambda x, axis: np.moveaxis(x, axis, 0)[::-1],
+            lambda c: filled(c, 1, 3),
+            _axis,
+        ),
+        Case(
+            "pad",
+            lambda x, width, mode: fl.pad(x, width, mode),
+            lambda x, width, mode: np.pad(x, width, mode),
+            lambda c: filled(c, 1, 4),
+            _pad,
+        ),
         Case("moveaxis", fl.moveaxis, np.moveaxis, lambda c: one(c, 2), lambda c, s: {"source": [0, -1], "destination": [-1, 0]}),
-        Case("swapaxes", fl.swapaxes, lambda x, first, second: np.swapaxes(x, first, second), lambda c: one(c, 2),
-             lambda c, s: {"first": 0, "second": -1}),
-        Case("expand_dims", fl.expand_dims, lambda x, axis: np.expand_dims(x, tuple(axis)), one,
-             lambda c, s: {"axis": [0, -1] if c.number(0, 1) else [c.number(0, len(s[0]))]}),
+        Case(
+            "swapaxes",
+            fl.swapaxes,
+            lambda x, first, second: np.swapaxes(x, first, second),
+            lambda c: one(c, 2),
+            lambda c, s: {"first": 0, "second": -1},
+        ),
+        Case(
+            "expand_dims",
+            fl.expand_dims,
+            lambda x, axis: np.expand_dims(x, tuple(axis)),
+            one,
+            lambda c, s: {"axis": [0, -1] if c.number(0, 1) else [c.number(0, len(s[0]))]},
+        ),
         Case("squeeze", fl.squeeze, np.squeeze, one),
         Case("flatten", fl.flatten, np.ravel, one),
         Case("reshape", lambda x: fl.reshape(x, (*x.shape[::-1],)), lambda x: np.reshape(x, x.shape[::-1]), one),
         Case("broadcast_to", lambda x: fl.broadcast_to(x, (3, *x.shape)), lambda x: np.broadcast_to(x, (3, *x.shape)), one),
-        Case("broadcast_arrays", lambda x, y: fl.stack(fl.broadcast_arrays(x, y)), lambda x, y: np.stack(np.broadcast_arrays(x, y)),
-             spread(2)),
+        Case(
+            "broadcast_arrays",
+            lambda x, y: fl.stack(fl.broadcast_arrays(x, y)),
+            lambda x, y: np.stack(np.broadcast_arrays(x, y)),
+            spread(2),
+        ),
         Case("tril", fl.tril, lambda x, k: np.tril(x, k), _matrices, lambda c, s: {"k": c.number(-4, 4)}),
         Case("triu", fl.triu, lambda x, k: np.triu(x, k), _matrices, lambda c, s: {"k": c.number(-4, 4)}),
-        Case("diagonal", fl.diagonal, lambda x, offset: np.diagonal(x, offset, -2, -1), _matrices, lambda c, s: {"offset": c.number(-6, 6)}),
+        Case(
+            "diagonal", fl.diagonal, lambda x, offset: np.diagonal(x, offset, -2, -1), _matrices, lambda c, s: {"offset": c.number(-6, 6)}
+        ),
         Case("diag", fl.diag, lambda x, k: np.diag(x, k), lambda c: one(c, 1, 2), lambda c, s: {"k": c.number(-4, 4)}),
-        Case("meshgrid", lambda x, y, indexing: fl.stack(fl.meshgrid(x, y, indexing=indexing)),
-             lambda x, y, indexing: np.stack(np.meshgrid(x, y, indexing=indexing)), lambda c: (*vector(c), *vector(c)),
-             lambda c, s: {"indexing": c.of(("xy", "ij"))}),
-        Case("take", lambda x, axis: fl.take(x, [[0, 0], [0, 0]], axis), lambda x, axis: np.take(x, [[0, 0], [0, 0]], axis),
-             lambda c: filled(c, 1, 3), _axis),
-    ]  # fmt: skip
+        Case(
+            "meshgrid",
+            lambda x, y, indexing: fl.stack(fl.meshgrid(x, y, indexing=indexing)),
+            lambda x, y, indexing: np.stack(np.meshgrid(x, y, indexing=indexing)),
+            lambda c: (*vector(c), *vector(c)),
+            lambda c, s: {"indexing": c.of(("xy", "ij"))},
+        ),
+        Case(
+            "take",
+            lambda x, axis: fl.take(x, [[0, 0], [0, 0]], axis),
+            lambda x, axis: np.take(x, [[0, 0], [0, 0]], axis),
+            lambda c: filled(c, 1, 3),
+            _axis,
+        ),
+    ]
 
 
 # ---------------------------------------------------------------- products
 EINSUMS: dict[str, tuple[Shape, ...]] = {
     "ij,jk->ik": ((3, 5), (5, 2)), "ij,jk": ((2, 7), (7, 3)), "ji": ((2, 3),), "ii->i": ((5, 5),), "ii": ((3, 3),), "ij->": ((3, 5),),
-    "iij->ji": ((3, 3, 2),), "ij,jk,kl->il": ((2, 3), (3, 5), (5, 2)), "...ij,...jk->...ik": ((2, 1, 3, 4), (3, 4, 2)), "i,j->ij": ((3,), (0,)),
+    "iij->ji": ((3, 3, 2),), "ij,jk,kl->il": ((2, 3), (3, 5), (5, 2)), "...ij,...jk->...ik": ((2, 1, 3, 4), (3, 4, 2)),
+    "i,j->ij": ((3,), (0,)),
     "ij,j->i": ((3, 5), (5,)), "i...->...": ((3, 2, 5),), "ij,kj->ik": ((3, 5), (2, 1)), "i,i,i->i": ((5,), (5,), (5,)), ",->": ((), ()),
     "b...,...->b...": ((2, 3, 4), (3, 4)), "...i,...i": ((2, 3), (3,)), "Ab,bA->": ((2, 3), (3, 2)), "i,j,k,l->": ((2,), (3,), (4,), (5,)),
     "ijk,ilm,njm,nlk->": ((2, 3, 4), (2, 5, 3), (4, 3, 3), (4, 5, 4)),
@@ -403,23 +468,55 @@ def _products() -> list[Case]:
     cases = [
         Case("matmul", fl.matmul, np.matmul, pair, dtypes=wide, values="small"),
         Case("vecdot", fl.vecdot, lambda x, y, axis: (x * y).sum(axis), same_vectors, _axis, wide, "small"),
-        Case("tensordot", lambda x, y: fl.tensordot(x, y, ([1, 2], [-1, 0])), lambda x, y: np.tensordot(x, y, ([1, 2], [2, 0])), contracted,
-             dtypes=wide, values="small"),
+        Case(
+            "tensordot",
+            lambda x, y: fl.tensordot(x, y, ([1, 2], [-1, 0])),
+            lambda x, y: np.tensordot(x, y, ([1, 2], [2, 0])),
+            contracted,
+            dtypes=wide,
+            values="small",
+        ),
         Case("outer", fl.outer, np.outer, lambda c: (*vector(c), *vector(c)), dtypes=wide, values="small"),
         Case("dot", fl.dot, np.dot, lambda c: vector(c) * 2, dtypes=wide, values="small"),
         Case("kron", fl.kron, np.kron, lambda c: (*filled(c, 1, 3), *filled(c, 1, 2)), dtypes=wide, values="small"),
         Case("cross", fl.cross, np.cross, lambda c: ((*shape(c, 0, 2), 3),) * 2, dtypes=("float32", "float64", "int32"), values="small"),
-        Case("matrix_trace", fl.matrix_trace, lambda x, offset: np.trace(x, offset, -2, -1), _matrices,
-             lambda c, s: {"offset": c.number(-3, 3)}, values="small"),
-        Case("matrix_power", fl.matrix_power, lambda x, n: np.linalg.matrix_power(x, n), lambda c: ((*shape(c, 0, 2), 3, 3),),
-             lambda c, s: {"n": c.number(0, 5)}, wide, "unit"),
-        Case("matrix_norm", fl.matrix_norm, lambda x, ord, keepdims: np.linalg.norm(x, ord, (-2, -1), keepdims), lambda c: filled(c, 2, 4),
-             lambda c, s: {"ord": c.of(("fro", 1, -1, np.inf, -np.inf)), "keepdims": c.of((True, False))}, FLOATS, "small"),
-    ]  # fmt: skip
+        Case(
+            "matrix_trace",
+            fl.matrix_trace,
+            lambda x, offset: np.trace(x, offset, -2, -1),
+            _matrices,
+            lambda c, s: {"offset": c.number(-3, 3)},
+            values="small",
+        ),
+        Case(
+            "matrix_power",
+            fl.matrix_power,
+            lambda x, n: np.linalg.matrix_power(x, n),
+            lambda c: ((*shape(c, 0, 2), 3, 3),),
+            lambda c, s: {"n": c.number(0, 5)},
+            wide,
+            "unit",
+        ),
+        Case(
+            "matrix_norm",
+            fl.matrix_norm,
+            lambda x, ord, keepdims: np.linalg.norm(x, ord, (-2, -1), keepdims),
+            lambda c: filled(c, 2, 4),
+            lambda c, s: {"ord": c.of(("fro", 1, -1, np.inf, -np.inf)), "keepdims": c.of((True, False))},
+            FLOATS,
+            "small",
+        ),
+    ]
     for text, shapes in EINSUMS.items():
         cases.append(
-            Case(f"einsum {text}", lambda *t, s=text: fl.einsum(s, *t), lambda *t, s=text: np.einsum(s, *t), lambda c, s=shapes: s,
-                 dtypes=wide, values="small")  # fmt: skip
+            Case(
+                f"einsum {text}",
+                lambda *t, s=text: fl.einsum(s, *t),
+                lambda *t, s=text: np.einsum(s, *t),
+                lambda c, s=shapes: s,
+                dtypes=wide,
+                values="small",
+            )
         )
     return cases
 
@@ -434,23 +531,33 @@ def _created() -> list[Case]:
 
     return [
         Case("arange", lambda **k: fl.arange(*k.values()), lambda **k: np.arange(*k.values(), dtype=np.int32), none, bounds),
-        Case("linspace", lambda **k: fl.linspace(-1.5, 2, k["num"], endpoint=k["endpoint"]),
-             lambda **k: np.linspace(-1.5, 2, k["num"], endpoint=k["endpoint"]), none,
-             lambda c, s: {"num": c.number(0, 9), "endpoint": c.of((True, False))}),
-        Case("eye", lambda **k: fl.eye(k["n"], k["m"], k=k["k"]), lambda **k: np.eye(k["n"], k["m"], k["k"]), none,
-             lambda c, s: {"n": c.number(0, 4), "m": c.number(0, 5), "k": c.number(-3, 3)}),
+        Case(
+            "linspace",
+            lambda **k: fl.linspace(-1.5, 2, k["num"], endpoint=k["endpoint"]),
+            lambda **k: np.linspace(-1.5, 2, k["num"], endpoint=k["endpoint"]),
+            none,
+            lambda c, s: {"num": c.number(0, 9), "endpoint": c.of((True, False))},
+        ),
+        Case(
+            "eye",
+            lambda **k: fl.eye(k["n"], k["m"], k=k["k"]),
+            lambda **k: np.eye(k["n"], k["m"], k["k"]),
+            none,
+            lambda c, s: {"n": c.number(0, 4), "m": c.number(0, 5), "k": c.number(-3, 3)},
+        ),
         Case("full_like", lambda x: fl.full_like(x, 3), lambda x: np.full_like(x, 3), one),
         Case("zeros_like", fl.zeros_like, np.zeros_like, one),
         Case("ones_like", fl.ones_like, np.ones_like, one),
-    ]  # fmt: skip
+    ]
 
 
 CASES: dict[str, Case] = {c.name: c for c in (*_elementwise(), *_reductions(), *_moved(), *_products(), *_created())}
 TRIED_ELSEWHERE = (
-    # layers of networks, against their formulas: test_ops_windows, test_ops_products and test_nn
-    "attention", "avg_pool2d", "conv2d", "elu", "embedding", "gelu", "global_avg_pool2d", "global_max_pool2d", "layer_norm", "leaky_relu",
-    "linear", "log_softmax", "logsumexp", "max_pool2d", "one_hot", "relu", "rms_norm", "silu", "softmax", "softplus",
+    # activations and what networks are made of, against their formulas: test_ops_activations and its neighbours
+    "celu", "elu", "embedding", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "layer_norm", "leaky_relu", "linear",
+    "log_softmax", "logsigmoid", "logsumexp", "mish", "one_hot", "quick_gelu", "relu", "relu6", "rms_norm", "selu", "silu", "softmax",
+    "softplus", "softshrink", "softsign", "tanhshrink",
     # of one form only: test_ops_elementwise, test_ops_views, test_ops_joining, test_ops_patterns
-    "asarray", "cast", "constant", "edge", "full", "ones", "rearrange", "reduce_", "reflect", "saturate", "take_along_axis", "wrap", "zeros",
-    "empty", "empty_like",
+    "asarray", "cast", "constant", "edge", "empty", "empty_like", "full", "ones", "rearrange", "reduce_", "reflect", "saturate",
+    "take_along_axis", "wrap", "zeros",
 )  # fmt: skip

@@ -28,7 +28,10 @@ _REDUCTIONS: dict[str, Callable[..., Tensor]] = {"sum": sum, "mean": mean, "max"
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of a pattern: for each axis of the tensor the names in it; () is an extent of 1, ("...",) the axes left out."""
+    """One side of a pattern: for each axis of the tensor the names in it; () is an extent of 1, ("...",) the axes left out.
+
+    Inside parentheses these are called (...).
+    """
 
     text: str
     groups: tuple[Group, ...]
@@ -63,7 +66,7 @@ def _side(text: str, pattern: str) -> _Side:
                 if inside is None:
                     groups.append(())
             case _ if inside is not None:
-                inside.append(token)
+                inside.append("(...)" if token == "..." else token)
             case _:
                 groups.append((token,))
     if inside is not None:
@@ -93,16 +96,16 @@ def _met(t: Tensor, pattern: str, lengths: Mapping[str, Extent]) -> _Plan:
     if pattern.count("->") != 1:
         raise _wrong(pattern, "it has two sides with one -> between them", '"b c h w -> b (c h w)"')
     left, right = (_side(s, pattern) for s in pattern.split("->"))
+    if "(...)" in left.names:
+        raise _wrong(pattern, "on the left, ... stands outside parentheses")
     dots = t.ndim - (len(left.groups) - 1)
     if ("..." in left.names and dots < 0) or ("..." not in left.names and len(left.groups) != t.ndim):
         raise _wrong(pattern, f"its left side has {len(left.groups)} axes, and {t.label} {shown(t.shape)} has {t.ndim}")
-    if ("...",) not in left.groups and "..." in left.names:
-        raise _wrong(pattern, "on the left, ... stands outside parentheses")
     rest = tuple(f"...{k}" for k in range(dots)) if "..." in left.names else ()
     unknown = [n for n in lengths if n not in left.names and n not in right.names]
     if unknown:
         raise _wrong(pattern, f"it has no axis {unknown[0]}, whose length is given")
-    if "..." in right.names and "..." not in left.names:
+    if {"...", "(...)"}.intersection(right.names) and "..." not in left.names:
         raise _wrong(pattern, "... on the right needs ... on the left")
     groups = [g for group in left.groups for g in ([(r,) for r in rest] if group == ("...",) else [group])]
     sizes: dict[str, Extent] = dict(lengths)
@@ -113,7 +116,7 @@ def _met(t: Tensor, pattern: str, lengths: Mapping[str, Extent]) -> _Plan:
     spread = [
         g
         for group in right.groups
-        for g in ([(r,) for r in rest] if group == ("...",) else [tuple(m for n in group for m in (rest if n == "..." else (n,)))])
+        for g in ([(r,) for r in rest] if group == ("...",) else [tuple(m for n in group for m in (rest if n == "(...)" else (n,)))])
     ]
     return _Plan(split, names, tuple(spread), sizes)
 

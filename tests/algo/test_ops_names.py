@@ -12,14 +12,16 @@ from operator_names import ATTENTION, NETWORKS
 
 X, IDS = fl.f32("n", "features=8"), fl.i32("n", "t")
 UNARY = [
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "cos", "cosh", "elu", "erf", "exp", "exp2", "expm1", "floor", "gelu", "hardshrink",
-    "hardsigmoid", "hardswish", "hardtanh", "isfinite", "isinf", "isnan", "leaky_relu", "log", "log10", "log1p", "log2", "logical_not",
-    "logsigmoid", "mish", "negative", "quick_gelu", "reciprocal", "relu", "relu6", "round", "rsqrt", "selu", "sigmoid", "sign", "signbit", "silu",
-    "sin", "sinh", "softplus", "softshrink", "softsign", "sqrt", "square", "tan", "tanh", "tanhshrink", "trunc",
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "cos", "cosh", "elu", "erf", "exp", "exp2", "expm1",
+    "floor", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "isfinite", "isinf", "isnan", "leaky_relu", "log", "log10",
+    "log1p", "log2", "logical_not", "logsigmoid", "mish", "negative", "quick_gelu", "reciprocal", "relu", "relu6", "round", "rsqrt",
+    "selu", "sigmoid", "sign", "signbit", "silu", "sin", "sinh", "softplus", "softshrink", "softsign", "sqrt", "square", "tan", "tanh",
+    "tanhshrink", "trunc",
 ]  # fmt: skip
 BINARY = [
-    "add", "atan2", "copysign", "divide", "equal", "floor_divide", "greater", "greater_equal", "hypot", "less", "less_equal", "logaddexp", "logical_and", "logical_or",
-    "logical_xor", "maximum", "minimum", "mod", "multiply", "nextafter", "not_equal", "pow", "subtract",
+    "add", "atan2", "copysign", "divide", "equal", "floor_divide", "greater", "greater_equal", "hypot", "less", "less_equal",
+    "logaddexp", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "nextafter", "not_equal", "pow",
+    "subtract",
 ]  # fmt: skip
 BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
 REDUCTIONS = ["count_nonzero", "sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
