@@ -46,7 +46,7 @@ def _later_directives(plan: ExecutionPlan) -> Iterator[Problem]:
         if isinstance(value, Directive) and not value.built:
             where = value.place if value.place.line else place
             yield where.problem(
-                "P902", f"the directive {value.key} is not built yet", "", ("leave it out: it changes speed and memory, not results",)
+                "P902", f"the directive {value.key} is not built yet", value.missing, ("leave it out: it changes speed and memory, not results",)
             )
 
 

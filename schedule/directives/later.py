@@ -14,18 +14,31 @@ from .loops import LOOP
 
 @dataclass(frozen=True)
 class Tensorize(Directive):
-    """Replace the loops from `axis` inwards by a hardware instruction."""
+    """Replace the loops from `axis` inwards by a hardware instruction.
+
+    Legal where these loops are what the instruction computes, of its types and extents: four products of uint8 and int8 added to an int32
+    (vpdpbusd, of AVX512-VNNI), or the tile of a tensor core (mma).
+    Gains: several times the products of vectors.
+    Costs: operands in the instruction's own order.
+    """
 
     built: ClassVar[bool] = False
+    missing: ClassVar[str] = "no nest is matched with vpdpbusd or mma yet; vectorize and unroll use the plain vector instructions"
     axis: Name
     intrinsic: Name = "auto"
 
 
 @dataclass(frozen=True)
 class SoftwarePipeline(Directive):
-    """Overlap iterations of `axis`: load for one while the one before computes."""
+    """Overlap iterations of `axis`: load for one while the one before computes.
+
+    Legal for a loop in which stages are computed that its other iterations do not need.
+    Gains: waiting for memory and computing happen at once, where the processor does not reorder instructions by itself: on a GPU.
+    Costs: memory for `stages` iterations.
+    """
 
     built: ClassVar[bool] = False
+    missing: ClassVar[str] = "on a CPU, prefetch asks for memory ahead of time, and the processor overlaps the rest by itself"
     axis: Name
     stages: Count = 2
     asynchronous: bool = False

@@ -278,3 +278,8 @@ def test_a_constraint_without_a_value() -> None:
 def test_no_text_breaks_the_parser(text: str) -> None:
     with suppress(ConstraintError):
         assert isinstance(evaluate(parse(text), {"a": 1, "b": 2, "t": 3}), int)
+
+
+def test_a_directive_that_is_not_built_says_what_it_would_need() -> None:
+    (one,) = ExecutionPlan.from_yaml("schedule: {s: [{tensorize: k}]}", "p.yaml").problems()
+    assert "the directive tensorize is not built yet" in one.text() and "vpdpbusd or mma" in one.text()
