@@ -79,6 +79,16 @@ def last_axis_is_contiguous(s: Stage, a: Axis) -> bool:
     return along >= across
 
 
+def steps_along(s: Stage, a: Axis, most: int) -> bool:
+    """Whether every read that depends on axis a moves along memory with it, by at most `most` elements a step."""
+    for r in s.reads:
+        if a in set(axes_of_index(r.index)):
+            step = linear(plain(r.index[-1])).coefficient(a)
+            if not isinstance(step, int) or not 1 <= step <= most or any(a in set(axes_of(i)) for i in r.index[:-1]):
+                return False
+    return True
+
+
 def plain(e: Expr) -> Expr:
     """An index without its clamp."""
     return e.args[0] if isinstance(e, Op) and e.op in ("edge", "reflect", "wrap") else e

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fluorite.algo.expr import Read
+from fluorite.algo.expr import Axis, Read
 from fluorite.algo.graph import Graph, Leaf, Stage
 from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of
@@ -35,22 +35,14 @@ def suits(g: Graph, product: Stage, root: Stage, machine: Machine) -> bool:
         not fixed
         and s.m < FEW_ROWS
         and known(product.ranges[k], TYPICAL) >= 2 * s.lanes
-        and all(_contiguous(r, s, k) for r in pair)
+        and all(_contiguous(r, k) for r in pair)
         and not (set(axes_of(pair[1].index[-1])) - {k})
     )
 
 
-def _contiguous(r: Read, s: ProductShape, k: object) -> bool:
+def _contiguous(r: Read, k: Axis) -> bool:
     """Whether r runs along memory with k, and k stands nowhere else in it."""
-    form = linear(r.index[-1]) if r.index else None
-    return (
-        form is not None
-        and any(a is k for a in form.atoms)
-        and form.coefficient(k) == 1
-        and all(  # type: ignore[arg-type]
-            k not in set(axes_of(i)) for i in r.index[:-1]
-        )
-    )
+    return bool(r.index) and linear(r.index[-1]).coefficient(k) == 1 and all(k not in set(axes_of(i)) for i in r.index[:-1])
 
 
 def dots(product: Stage, root: Stage, machine: Machine) -> Mapping[str, Directives]:

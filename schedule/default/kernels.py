@@ -11,7 +11,7 @@ from fluorite.algo.rewriting import axes_of
 
 from ..directives import Cache, ComputeAt, Directive, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
-from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, volume, work
+from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, steps_along, volume, work
 
 Directives = tuple[Directive, ...]
 PARALLEL_WORK = 1 << 15  # below about this many operations, waking threads costs more than they save
@@ -142,7 +142,7 @@ def is_window(s: Stage) -> bool:
         isinstance(total, int)
         and total <= 64
         and not s.reduction.kind.startswith("arg")
-        and last_axis_is_contiguous(s, s.axes[-1])
+        and steps_along(s, s.axes[-1], 4)
         and any(len(set(axes_of(i))) > 1 for r in s.reads for i in r.index)
     )
 

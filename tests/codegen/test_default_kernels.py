@@ -55,6 +55,18 @@ CASES: dict[str, Case] = {
     "conv_layer": (layer, {"x": F(1, 40, 13, 13), "w": F(34, 40, 3, 3), "b": F(34)}, HERE),
 }
 
+WINDOWS: dict[str, Case] = {
+    "max_pool": (
+        lambda x: fl.max_pool2d(x, 3, stride=2, padding=1),
+        {"x": F(1, 2, "n", "k")},
+        [{"n": 3, "k": 5}, {"n": 9, "k": 33}, {"n": 8, "k": 70}],
+    ),
+    "average_pool": (lambda x: fl.avg_pool2d(x, 2), {"x": fl.f64(2, 3, 10, 67)}, HERE),
+    "average_pool_integers": (lambda x: fl.avg_pool2d(x, 2, stride=3), {"x": fl.i32(1, 3, 11, 50)}, HERE),
+    "depthwise": (convolution(padding=1, stride=2, groups=6), {"x": F(1, 6, 15, 69), "w": F(6, 1, 3, 3)}, HERE),
+}
+CASES |= WINDOWS
+
 
 @pytest.fixture(scope="module")
 def built() -> Iterator[tuple[Any, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.schedule import Cache, ExecutionPlan, Numerics, Pack, Rfactor
+from fluorite.schedule import Cache, ExecutionPlan, Numerics, Pack, Rfactor, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.machine import Machine
 from fluorite.schedule.scheduled import Scheduled, apply
@@ -62,3 +62,9 @@ def test_what_follows_a_convolution_shares_its_kernel() -> None:
 
     made = scheduled(layer, x=F(1, 64, 9, 9), w=F(64, 64, 3, 3), b=F(64))
     assert [len(g.stages) for g in made.groups] == [1, 2]
+
+
+@pytest.mark.parametrize(("stride", "vectors"), [(1, True), (2, True), (4, True), (5, False)])
+def test_windows_are_vectorised_up_to_a_step(stride: int, vectors: bool) -> None:
+    made = scheduled(lambda x: fl.max_pool2d(x, 2, stride=stride), x=F(1, 8, 32, 32 * stride))
+    assert (Vectorize in kinds(made)) == vectors
