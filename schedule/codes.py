@@ -93,7 +93,10 @@ CODES: dict[str, str] = {
     ),
     "P220": "A rewrite makes a stage under a path that exists already. Give it another name with into:.",
     "P221": "order: and sizes: of pack and cache speak of the axes of the tensor or stage; order: names each of them once.",
-    "P222": "rfactor takes a reduction loop of a sum, product, minimum or the like, and a factor.",
+    "P222": (
+        "rfactor takes a reduction loop of a sum, product, minimum or the like, and a factor; find_best takes an argmax or argmin, and "
+        "leaves reductions that rfactor takes."
+    ),
     "P223": "pack and stage_in name an operand, and the stage reads none of that name, or several.",
     "P224": "Only what is known at build, parameters and constants, can be packed at build. Write when: call for anything else.",
     "P225": "A reduction, or a result of the program, cannot be written into the places that read it. compute_at keeps it near them.",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph, Stage
 
-from .directives import Cache, ComputeAt, ComputeInline, ComputeRoot, Pack, Rfactor, StageIn
+from .directives import Cache, ComputeAt, ComputeInline, ComputeRoot, FindBest, Pack, Rfactor, StageIn
 from .matching import assign
 from .notation.places import Place
 from .notation.records import default
@@ -23,7 +23,7 @@ from .pool import Pool
 from .sections import ScheduleEntry
 from .selectors import bound, select
 
-_MAKES_STAGES = (Pack, Cache, StageIn, Rfactor)
+_MAKES_STAGES = (Pack, Cache, StageIn, FindBest, Rfactor)
 _ESSENTIAL = ("version", "program", "extends", "target")
 _NAMELESS = frozenset({"P101", "P102", "P103", "P104", "P106"})
 """Of these codes the selector itself is wrong, so that nobody can say which stages the line is about."""

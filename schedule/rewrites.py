@@ -1,4 +1,4 @@
-"""The directives that change the graph: pack, cache, rfactor, stage_in, layout, pad, compute_inline. Each maps a graph to a graph."""
+"""The directives that change the graph: pack, cache, rfactor, find_best, stage_in, layout, pad, compute_inline. Each maps a graph to one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binary, where
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binary, cast, where
 from fluorite.algo.extent import Extent, ceildiv, exact_quotient, maximum
 from fluorite.algo.graph import Graph, Leaf, Reduction, Stage, redirect
 from fluorite.algo.linear import bounds, simplify
@@ -16,7 +16,7 @@ from fluorite.algo.rewriting import rewrite, walk
 from fluorite.algo.rewriting import substitute as substitute_axes
 from fluorite.algo.tensor import conjuncts
 
-from .directives import Cache, ComputeInline, Directive, Layout, Pack, Rfactor, StageIn
+from .directives import Cache, ComputeInline, Directive, FindBest, Layout, Pack, Rfactor, StageIn
 from .notation.places import Place
 from .notation.yaml_reader import nearest
 from .storage_rewrites import layout, pad, pads_of
@@ -33,6 +33,8 @@ def rewrite_stage(g: Graph, s: Stage, d: Directive, lanes: Callable[[str], int] 
             return cache(g, s, d)
         case Rfactor():
             return rfactor(g, s, d)
+        case FindBest():
+            return find_best(g, s, d)
         case StageIn():
             return stage_in(g, s, d)
         case Pack():
@@ -101,7 +103,8 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
             *nearest(d.axis, names),
         )
     if reduction.kind.startswith("arg"):
-        raise refused(d.at(), "P222", s, f"rfactor of {reduction.kind}", "its partial results are pairs, which is not built yet")
+        why = "its partial results would be pairs of value and position"
+        raise refused(d.at(), "P222", s, f"rfactor of {reduction.kind}", why, "find_best first: it leaves a minimum over positions")
     if d.factor is None:
         raise refused(d.at(), "P222", s, "rfactor needs a factor", "", "factor: 16")
     n, factor = s.ranges[k], d.factor
@@ -129,6 +132,39 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
     )
     total = replace(s, value=Read(partial.id, (*s.axes, last), s.dtype), reduction=Reduction(reduction.kind, (last,), (factor,)))
     return _insert(g, s, partial, total), total
+
+
+def find_best(g: Graph, s: Stage, d: FindBest) -> tuple[Graph, Stage]:
+    """argmax over k: f(k)  ->  best = max over k: f(k); min over k: k where f(k) == best. Where best is NaN, k where f(k) is NaN."""
+    reduction = s.reduction
+    if reduction is None or not reduction.kind.startswith("arg"):
+        found = reduction.kind if reduction is not None else "no reduction"
+        raise refused(d.at(), "P222", s, f"find_best of {s.name}, which is {found}", "it splits an argmax or argmin", "rfactor")
+    largest, truth = reduction.kind == "argmax", s.value.dtype == "bool"
+    fresh = {a: axis(a.name) for a in (*s.axes, *s.reduce_axes)}
+    best = replace(
+        s,
+        id=_fresh_id(g),
+        path=_free_path(g, s, f"{s.path}/{d.into}", d.at("into")),
+        dtype=s.value.dtype,
+        axes=tuple(fresh[a] for a in s.axes),
+        value=substitute_axes(s.value, dict(fresh)),
+        reduction=Reduction(
+            ("any" if largest else "all") if truth else ("max" if largest else "min"),
+            tuple(fresh[a] for a in s.reduce_axes),
+            reduction.extents,
+        ),
+        origin="derived",
+    )
+    held = binary("eq", s.value, Read(best.id, s.axes, best.dtype))
+    if kind(best.dtype) == "float":
+        held = held | binary("ne", s.value, s.value)
+    position: Expr = as_expr(0)
+    for a, n in zip(reduction.axes, reduction.extents, strict=True):
+        position = binary("add", binary("mul", position, as_expr(n)), a)
+    first = where(held, cast(position, s.dtype), identity("min", s.dtype))
+    at = replace(s, value=first, reduction=replace(reduction, kind="min"))
+    return _insert(g, s, best, at), at
 
 
 def identity(kind_: str, dtype: str) -> Const:

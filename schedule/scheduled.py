@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph, Stage
 
-from .directives import Cache, ComputeInline, ComputeRoot, Directive, Layout, Pack, Pad, Rfactor, StageIn
+from .directives import Cache, ComputeInline, ComputeRoot, Directive, FindBest, Layout, Pack, Pad, Rfactor, StageIn
 from .grouping import Apart, Group, Placement, group_stages
 from .loop_checks import loop_problems
 from .machine import Machine
@@ -23,7 +23,7 @@ from .rewrites import inline, rewrite_stage
 from .selectors import bind
 from .target_checks import wrong_target
 
-REWRITES = (Cache, Rfactor, StageIn, Pack, Layout, Pad)
+REWRITES = (Cache, FindBest, Rfactor, StageIn, Pack, Layout, Pad)
 Default = Callable[[Graph, "Undecided"], Mapping[str, tuple[Directive, ...]]]
 
 
@@ -243,6 +243,6 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
 
 def _in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:
     """The rewrites among the directives, in the order in which they compose: reads are redirected before the body moves elsewhere."""
-    rank = {StageIn: 0, Pack: 1, Cache: 2, Rfactor: 3, Layout: 4}
+    rank = {StageIn: 0, Pack: 1, Cache: 2, FindBest: 3, Rfactor: 4, Layout: 5}
     found = [(n, d) for n, d in enumerate(ds) if isinstance(d, REWRITES) or getattr(d, "tail", "") == "pad"]
-    return sorted(found, key=lambda item: rank.get(type(item[1]), 5))
+    return sorted(found, key=lambda item: rank.get(type(item[1]), 6))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from fluorite.algo.expr import Axis
 from fluorite.algo.extent import Extent, evaluate
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.rewriting import axes_of
 
-from ..directives import Cache, ComputeAt, Directive, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
+from ..directives import Cache, ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
 from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, steps_along, volume, work
 
 Directives = tuple[Directive, ...]
+CHEAP_TWICE = 4  # vector instructions that argmax may spend on each value again
 PARALLEL_WORK = 1 << 15  # below about this many operations, waking threads costs more than they save
 TYPICAL = 1024  # what a symbolic extent is taken to be
 
@@ -81,7 +83,6 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
     assert s.reduction is not None
     parallel = pays_parallel(s)
     names = [a.name for a in s.axes]
-    inner = s.reduction.axes[-1]
     lanes = machine.lanes(s.dtype)
     if names and is_window(s) and known(s.extents[-1], TYPICAL) >= lanes:
         reduced = [a.name for a in s.reduction.axes]
@@ -95,10 +96,10 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
                 Vectorize(f"{last}_lane"),
             )
         }
-    if not s.reduction.kind.startswith("arg") and reassociate and _runs_along(s, inner) and known(s.ranges[inner], TYPICAL) >= 2 * lanes:
-        out = lanes_of_partials(s, machine)
+    if reassociate and spans_lanes(s, machine):
+        out = positions_of_best(s, machine) if s.reduction.kind.startswith("arg") else lanes_of_partials(s, machine)
         place: Directives = (ComputeAt(stage="/" + s.path, axis=names[-1]),) if names else ()
-        for path in (f"{s.path}/partial", f"{s.path}/few"):
+        for path in out.keys() - {s.path}:
             out[path] = (*place, *out[path])
         out[s.path] = (*out[s.path], *(_outer(names, parallel) if len(names) == 1 else (Parallel(names[0]),) if names and parallel else ()))
         return out
@@ -152,6 +153,23 @@ def _runs_along(s: Stage, k: Axis) -> bool:
     return last_axis_is_contiguous(s, k) and any(k in set(axes_of_index(r.index)) for r in s.reads)
 
 
+def spans_lanes(s: Stage, machine: Machine) -> bool:
+    """Whether the reduction runs along memory, far enough for vectors of partial results."""
+    assert s.reduction is not None
+    k = s.reduction.axes[-1]
+    if s.reduction.kind.startswith("arg") and (s.value.dtype == "bool" or cost(s) > CHEAP_TWICE):
+        return False
+    return _runs_along(s, k) and known(s.ranges[k], TYPICAL) >= 2 * machine.lanes(s.value.dtype)
+
+
+def positions_of_best(s: Stage, machine: Machine) -> dict[str, Directives]:
+    """argmax and argmin: the best value in vector lanes, then its first position in vector lanes."""
+    path, best = s.path, f"{s.path}/best"
+    out = lanes_of_partials(s, machine)
+    values = lanes_of_partials(replace(s, path=best, dtype=s.value.dtype), machine)
+    return {**values, best: (*values[best], StoreIn("stack")), **out, path: (FindBest(), *out[path])}
+
+
 def lanes_of_partials(s: Stage, machine: Machine) -> dict[str, Directives]:
     """The reduction in vector lanes of partial results, which are added up in shorter vectors first: a chain of single adds is slow."""
     assert s.reduction is not None
@@ -201,14 +219,8 @@ def rows(g: Graph, root: Stage, members: list[Stage], depth: int, machine: Machi
     for s in (*members, root):
         mine: Directives
         partial: dict[str, Directives] = {}
-        if (
-            s.reduction is not None
-            and reassociate
-            and not s.reduction.kind.startswith("arg")
-            and _runs_along(s, s.reduction.axes[-1])
-            and known(s.ranges[s.reduction.axes[-1]], TYPICAL) >= 2 * machine.lanes(s.dtype)
-        ):
-            partial = lanes_of_partials(s, machine)
+        if s.reduction is not None and reassociate and spans_lanes(s, machine):
+            partial = positions_of_best(s, machine) if s.reduction.kind.startswith("arg") else lanes_of_partials(s, machine)
             mine = partial.pop(s.path)
             out |= {path: (at, *ds) for path, ds in partial.items()}
         elif s.reduction is None and len(s.axes) > depth:

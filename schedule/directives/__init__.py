@@ -6,7 +6,7 @@ from .base import DIRECTIVES, STEPS, Directive
 from .gpu import Fetch, GpuBlocks, GpuThreads
 from .later import GpuLanes, GpuVthreads, GpuWarps, SoftwarePipeline, Tensorize
 from .loops import ComputeAt, ComputeInline, ComputeRoot, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
-from .rewrites import Cache, Pack, Rfactor, StageIn
+from .rewrites import Cache, FindBest, Pack, Rfactor, StageIn
 from .storage import Align, Fold, Layout, Pad, Prefetch, StoreAt
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "ComputeRoot",
     "Directive",
     "Fetch",
+    "FindBest",
     "Fold",
     "Fuse",
     "GpuBlocks",

@@ -94,3 +94,19 @@ class Rfactor(Directive):
     axis: Name
     factor: Count | None = None
     into: Name | None = None
+
+
+@dataclass(frozen=True)
+class FindBest(Directive):
+    """Take an argmax or argmin in two stages: the best value of all in a new stage `into`, then the first position that holds it.
+
+    Legal for argmax and argmin. Exact: ties go to the first position, and so do NaN.
+    Gains: both stages are plain reductions, which rfactor can put into vector lanes; a running pair of value and position cannot be.
+    Costs: the values are read, or computed, twice.
+    """
+
+    rewrites: ClassVar[bool] = True
+    before: ClassVar[str] = "for k: if x[k] > best: best, at = x[k], k"
+    after: ClassVar[str] = "find_best: best\n  for k: best = max(best, x[k])\n  for k: at = min(at, k where x[k] == best)"
+
+    into: Name = "best"

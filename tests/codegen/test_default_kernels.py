@@ -8,6 +8,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
+from fluorite.algo.errors import RunError
 from fluorite.algo.extent import evaluate
 from fluorite.algo.numerics import compare
 from fluorite.codegen import driver
@@ -55,6 +56,23 @@ CASES: dict[str, Case] = {
     "conv_layer": (layer, {"x": F(1, 40, 13, 13), "w": F(34, 40, 3, 3), "b": F(34)}, HERE),
 }
 
+
+def best_rows(x: Any) -> Any:
+    return fl.argmax(x, axis=1), fl.argmin(x, axis=1)
+
+
+def best_of_all(x: Any) -> Any:
+    return fl.argmax(x)
+
+
+BEST: dict[str, Case] = {
+    "best_rows": (best_rows, {"x": F("n", "k")}, SIZES),
+    "best_rows_integers": (best_rows, {"x": fl.i8(5, 200)}, HERE),
+    "best_rows_doubles": (best_rows, {"x": fl.f64(3, 50)}, HERE),
+    "best_rows_truth": (best_rows, {"x": fl.boolean(4, 300)}, HERE),
+    "best_of_all": (best_of_all, {"x": F(7, "k")}, [{"k": 1}, {"k": 64}, {"k": 100}]),
+}
+CASES |= BEST
 WINDOWS: dict[str, Case] = {
     "max_pool": (
         lambda x: fl.max_pool2d(x, 3, stride=2, padding=1),
@@ -99,3 +117,22 @@ def test_it_computes_the_algorithm(built: tuple[Any, Any], name: str) -> None:
         inputs = tuple(numbers(rng, graph[i].dtype, tuple(evaluate(n, sizes) for n in graph[i].shape)) for i in graph.method(name).inputs)
         wrong = [c for c in compare(graph, name, inputs, getattr(model, name)(*inputs)) if not c.ok]
         assert not wrong, f"{name} {sizes}: {wrong}"
+
+
+@pytest.mark.parametrize("name", ["best_rows", "best_of_all"])
+@pytest.mark.parametrize("fill", ["ties", "lowest", "zeros"])
+def test_the_first_of_equals(built: tuple[Any, Any], name: str, fill: str) -> None:
+    graph, model = built
+    rng = np.random.default_rng(3)
+    x = {
+        "ties": rng.integers(0, 3, (7, 100)).astype(np.float32),
+        "lowest": np.where(rng.random((7, 100)) < 0.5, -np.inf, np.inf).astype(np.float32),
+        "zeros": np.where(rng.random((7, 100)) < 0.5, -0.0, 0.0).astype(np.float32),
+    }[fill]
+    x[2] = -np.inf
+    np.testing.assert_equal(getattr(model, name)(x), graph.run(x, method=name))
+
+
+def test_there_is_no_best_of_nothing(built: tuple[Any, Any]) -> None:
+    with pytest.raises(RunError, match="k is 0"):
+        built[1].best_rows(np.zeros((3, 0), np.float32))

@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.schedule import Cache, ExecutionPlan, Numerics, Pack, Rfactor, Vectorize
+from fluorite.schedule import Cache, ExecutionPlan, FindBest, Numerics, Pack, Rfactor, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.machine import Machine
 from fluorite.schedule.scheduled import Scheduled, apply
@@ -68,3 +68,16 @@ def test_what_follows_a_convolution_shares_its_kernel() -> None:
 def test_windows_are_vectorised_up_to_a_step(stride: int, vectors: bool) -> None:
     made = scheduled(lambda x: fl.max_pool2d(x, 2, stride=stride), x=F(1, 8, 32, 32 * stride))
     assert (Vectorize in kinds(made)) == vectors
+
+
+@pytest.mark.parametrize(
+    ("dtype", "k", "vectors"), [(fl.f32, 1000, True), (fl.f32, 20, False), (fl.i16, 100, True), (fl.boolean, 1000, False)]
+)
+def test_argmax_along_memory_is_found_in_lanes(dtype: Any, k: int, vectors: bool) -> None:
+    made = scheduled(lambda x: fl.argmax(x, axis=1), x=dtype(64, k))
+    assert (FindBest in kinds(made)) == vectors and len(made.groups) == 1
+
+
+def test_argmax_of_what_is_dear_is_computed_once() -> None:
+    made = scheduled(lambda x: fl.stage(lambda i: fl.argmax(lambda k: fl.exp(x[i, k]))), x=F(64, 1000))
+    assert FindBest not in kinds(made)

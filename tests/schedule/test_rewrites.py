@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph, Stage
-from fluorite.schedule import Cache, ComputeInline, Directive, Pack, Rfactor, StageIn
+from fluorite.schedule import Cache, ComputeInline, Directive, FindBest, Pack, Rfactor, StageIn
 from fluorite.schedule.rewrites import identity, inline, operand_axes, rewrite_stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,6 +77,21 @@ def test_rfactor_adds_up_to_the_same(kind: str, dtype: Any, n: int, m: int, two:
     if dtype is fl.f32:
         np.testing.assert_allclose(new.run(x), g.run(x), rtol=1e-4, atol=1e-6)
     else:
+        np.testing.assert_array_equal(new.run(x), g.run(x))
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [c for c in CASES if c[0] not in FACTORED], ids=lambda c: str(c))
+@settings(max_examples=10, deadline=None)
+@given(n=SIZES, m=SIZES, two=st.booleans(), factor=st.sampled_from([1, 2, 3, 8]))
+def test_find_best_finds_the_same(kind: str, dtype: Any, n: int, m: int, two: bool, factor: int) -> None:
+    g = reduced(kind, dtype, two)
+    found, at = rewrite_stage(g, the(g, "r"), FindBest())
+    assert at.reduction is not None and at.reduction.kind == "min" and at.id in found.outputs
+    lanes, _ = rewrite_stage(found, at, Rfactor(axis=at.reduce_axes[-1].name, factor=factor))
+    x = values(np.random.default_rng(1), dtype, n, m, 3)
+    if dtype is fl.f32:
+        x.flat[:: 1 + x.size // 3] = np.nan
+    for new in (found, lanes):
         np.testing.assert_array_equal(new.run(x), g.run(x))
 
 
@@ -224,6 +239,8 @@ BEST = graph_of(lambda x: fl.stage(lambda i: fl.argmax(lambda k: x[i, k]), name=
         (WINDOW, "w", Rfactor(axis="k", factor=4), "P222", "it has none"),
         (PRODUCT, "p", Rfactor(axis="k"), "P222", "factor"),
         (BEST, "best", Rfactor(axis="k", factor=4), "P222", "argmax"),
+        (PRODUCT, "p", FindBest(), "P222", "it splits an argmax or argmin"),
+        (WINDOW, "w", FindBest(), "P222", "no reduction"),
         (PRODUCT, "p", StageIn(read="c", into="c_tile"), "P223", "a, b"),
         (PRODUCT, "p", Pack(tensor="q", sizes={"j": 8}, order=("k", "j"), into="packed"), "P223", "a, b"),
         (PRODUCT, "p", Pack(tensor="b", sizes={"j": 8}, order=("j",), into="packed"), "P221", "k, j"),
