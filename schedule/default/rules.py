@@ -13,7 +13,7 @@ from ..directives import ComputeAt, ComputeInline, Directive, Parallel
 from ..machine import Machine
 from ..rewrites import inline
 from ..scheduled import Undecided
-from . import channels, dots, kernels, products
+from . import channels, dots, kernels, products, transpositions
 from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work
 
 Directives = tuple[Directive, ...]
@@ -232,6 +232,9 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
         return
     if root.reduction is not None:
         chosen.directives |= kernels.reduction(g, root, chosen.machine, chosen.undecided.reassociate)
+        return
+    if (across := transpositions.turned_axis(root, chosen.machine)) is not None:
+        chosen.directives |= transpositions.transposition(root, across, chosen.machine)
         return
     chosen.directives |= kernels.elementwise(g, root, chosen.machine)
 

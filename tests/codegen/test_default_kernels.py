@@ -73,6 +73,15 @@ BEST: dict[str, Case] = {
     "best_of_all": (best_of_all, {"x": F(7, "k")}, [{"k": 1}, {"k": 64}, {"k": 100}]),
 }
 CASES |= BEST
+TURNS: dict[str, Case] = {
+    "turned": (lambda x: fl.transpose(x, (1, 0)), {"x": F("n", "k")}, SIZES),
+    "turned_doubles": (lambda x: fl.transpose(x, (1, 0)), {"x": fl.f64(37, 21)}, HERE),
+    "turned_bytes": (lambda x: fl.transpose(x, (1, 0)), {"x": fl.u8(131, 70)}, HERE),
+    "channels_first": (lambda x: fl.transpose(x, (0, 3, 1, 2)), {"x": F(2, 5, 19, 7)}, HERE),
+    "channels_last": (lambda x: fl.transpose(x, (0, 2, 3, 1)), {"x": F(2, 18, 5, 9)}, HERE),
+    "both_ways": (lambda x, y: fl.stage(lambda i, j: x[i, j] + y[j, i]), {"x": F("n", "n"), "y": F("n", "n")}, [{"n": 1}, {"n": 37}]),
+}
+CASES |= TURNS
 WINDOWS: dict[str, Case] = {
     "max_pool": (
         lambda x: fl.max_pool2d(x, 3, stride=2, padding=1),

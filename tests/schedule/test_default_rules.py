@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.schedule import Cache, ExecutionPlan, FindBest, Numerics, Pack, Rfactor, Vectorize
+from fluorite.schedule import Cache, ExecutionPlan, FindBest, Numerics, Pack, Rfactor, Unroll, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.machine import Machine
 from fluorite.schedule.scheduled import Scheduled, apply
@@ -81,3 +81,20 @@ def test_argmax_along_memory_is_found_in_lanes(dtype: Any, k: int, vectors: bool
 def test_argmax_of_what_is_dear_is_computed_once() -> None:
     made = scheduled(lambda x: fl.stage(lambda i: fl.argmax(lambda k: fl.exp(x[i, k]))), x=F(64, 1000))
     assert FindBest not in kinds(made)
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "tiled"),
+    [
+        ((64, 64), (1, 0), True),
+        ((2, 8, 8, 32), (0, 3, 1, 2), False),
+        ((2, 8, 32, 8), (0, 3, 1, 2), True),
+        ((64, 3), (1, 0), False),
+        ((8, 64, 64), (1, 0, 2), False),
+    ],
+)
+def test_transpositions_are_tiled_where_the_last_axis_steps_across_memory(
+    shape: tuple[int, ...], order: tuple[int, ...], tiled: bool
+) -> None:
+    made = scheduled(lambda x: fl.transpose(x, order), x=F(*shape))
+    assert (Unroll in kinds(made)) == tiled
