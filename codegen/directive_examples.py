@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fluorite.algo.ops.reductions import argmax
 from fluorite.algo.ops.reductions import sum as total
 from fluorite.algo.ops.views import edge
 from fluorite.algo.program import trace
@@ -37,6 +38,10 @@ def transposed(image: Any) -> Any:
 
 def product(a: Any, w: Any) -> Any:
     return stage(lambda i, j: total(lambda k: a[i, k] * w[k, j]), name="product")
+
+
+def largest(a: Any) -> Any:
+    return stage(lambda: argmax(lambda k: a[k]), name="at")
 
 
 def summed(a: Any) -> Any:
@@ -109,6 +114,7 @@ EXAMPLES: dict[str, Example] = {
         "columns: [{compute_at: {stage: product, axis: j_outer}}]",
     ),
     "rfactor": Example(summed, _LINE, "", "s: [{rfactor: {axis: k, factor: 8}}]"),
+    "find_best": Example(largest, _LINE, "", "at: [find_best]"),
     "gpu_blocks": Example(image_sums, _IMAGE, "out: [{gpu_blocks: [y]}]", "out: [{gpu_blocks: [y, x]}]", _GPU),
     "gpu_threads": Example(image_sums, _IMAGE, "out: [{gpu_blocks: [y]}]", "out: [{gpu_blocks: [y]}, {gpu_threads: [x]}]", _GPU),
     "fetch": Example(

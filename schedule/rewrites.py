@@ -1,4 +1,4 @@
-"""The directives that change the graph: pack, cache, rfactor, find_best, stage_in, layout, pad, compute_inline. Each maps a graph to one."""
+"""The directives that change the graph: pack, cache, rfactor, find_best, stage_in, layout, pad, compute_inline."""
 
 from __future__ import annotations
 
