@@ -91,6 +91,10 @@ CODES: dict[str, str] = {
         "Loops inside a vectorised one are serial or unrolled, and their extents are known when the kernel is built. Reorder, so that the "
         "vectorised loop is innermost."
     ),
+    "P216": (
+        "Unrolled loops multiply: each writes out all that the loops inside it do. Beyond some thousand operations the code generator "
+        "takes minutes and the processor's cache of instructions does not hold the result. Unroll fewer loops, or parts of them."
+    ),
     "P220": "A rewrite makes a stage under a path that exists already. Give it another name with into:.",
     "P221": "order: and sizes: of pack and cache speak of the axes of the tensor or stage; order: names each of them once.",
     "P222": (

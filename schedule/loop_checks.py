@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import prod
 
 from fluorite.algo.errors import Problem
-from fluorite.algo.expr import Axis
+from fluorite.algo.expr import Axis, Op, Read
 from fluorite.algo.extent import evaluate, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
-from fluorite.algo.rewriting import axes_of
+from fluorite.algo.rewriting import axes_of, walk
 
 from .directives import ComputeAt, Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreAt, Tile, Unroll, Vectorize
 from .grouping import Placement
 from .machine import Machine
-from .nest import VECTOR, Nest, shape, start
+from .nest import UNROLLED, VECTOR, Nest, shape, start
 from .notation.places import NOWHERE
 
 SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
+_OPERATIONS, _LOOP, _COPIES = 4096, 8, 16
+"""How many operations unrolled loops may write out, and how many each counts as with a loop around it; copies that are always allowed."""
 _OF_WHOLE_STAGES = ("P207", "P211", "P226")  # a stage that is computed at a loop has shorter extents there: lowering checks those
 
 
@@ -37,11 +40,30 @@ def loop_problems(
             s.source,
         )
         problems += [p for p in found if s.id not in placements or p.code not in _OF_WHOLE_STAGES]
+        problems += too_much_code(s, nests[s.id], ds)
     for i, at in placements.items():
         owner, stage = g[at.owner], g[i]
         assert isinstance(owner, Stage) and isinstance(stage, Stage)
         problems += no_such_loops(stage, owner, nests[at.owner], at)
     return problems
+
+
+def too_much_code(s: Stage, nest: Nest, ds: Sequence[Directive]) -> list[Problem]:
+    """P216: unrolled loops multiply; what they write out takes the code generator minutes, and no cache of instructions holds it."""
+    unrolled = [loop for loop in nest.loops if loop.kind == UNROLLED and isinstance(loop.extent, int) and loop.extent > 1]
+    copies = prod(loop.extent for loop in unrolled if isinstance(loop.extent, int))
+    operations = sum(isinstance(e, Op | Read) for e in walk(s.value)) or 1
+    first = next((n for n, loop in enumerate(nest.loops) if loop in unrolled), len(nest.loops))
+    whole_loops = any(loop.kind not in (UNROLLED, VECTOR) for loop in nest.loops[first:])
+    most = max(_COPIES, _OPERATIONS // (operations * (_LOOP if whole_loops else 1)))
+    if copies <= most:
+        return []
+    d = next(d for d in reversed(ds) if isinstance(d, Unroll))
+    names = " x ".join(f"{loop.name} ({loop.extent})" for loop in unrolled)
+    asked = f"unroll: {names} writes {operations} operations out {copies:,} times"
+    beside = " with the loops around them" * whole_loops
+    why = f"more than {most} copies of them{beside} would make very much code"
+    return [d.at("axis").problem("P216", asked, why, (f"smaller factors, whose product is {most} at most",), path=s.path, source=s.source)]
 
 
 def no_such_loops(stage: Stage, owner: Stage, nest: Nest, at: Placement) -> list[Problem]:

@@ -146,9 +146,32 @@ def shape(
     for d in [d for d in order if isinstance(d, Split | Tile | Reorder | Fuse)] + marks:
         try:
             nest = _apply(nest, d)
+            if isinstance(d, Vectorize):
+                _not_too_wide(nest, d, native(dtype), dtype)
         except _Refused as refused:
             problems.append(replace(refused.problem, path=nest.path, source=source))
     return nest, problems
+
+
+def widest(native: int) -> int:
+    """The most lanes of one vectorised loop, where the target's vectors have `native`: a loop of more is one of vectors."""
+    return max(64, 8 * native)
+
+
+def _not_too_wide(nest: Nest, d: Vectorize, native: int, dtype: str) -> None:
+    wide = next((x for x in nest.loops if x.kind == VECTOR and isinstance(x.extent, int) and x.extent > widest(native)), None)
+    if wide is None:
+        return
+    axis_ = d.axis.removesuffix("_inner") if d.axis != wide.name or wide.name.removesuffix("_inner") in nest.gone else d.axis
+    widths = [native << n for n in range(1, 12) if 16 <= native << n <= widest(native)]
+    raise _Refused(
+        d.at("axis").problem(
+            "P211",
+            f"{d.label()}: {wide.name} has {wide.extent} lanes",
+            f"a vector of {dtype} has {native} here, and more than {widest(native)} would make very much code",
+            (f"{d.label()}: {{axis: {axis_}, width: native}}, or a width of {', '.join(map(str, widths[-3:]))}",),
+        )
+    )
 
 
 def _apply(nest: Nest, d: Directive) -> Nest:
@@ -374,8 +397,8 @@ def _mark(nest: Nest, name: str, kind: str, d: Directive, lane: str = "", place:
                 (instead,),
             )
         )
-    limit = 1024 if kind == VECTOR else 512
-    if kind in (VECTOR, UNROLLED) and isinstance(loop.extent, int) and loop.extent > limit:
+    limit = 512
+    if kind == UNROLLED and isinstance(loop.extent, int) and loop.extent > limit:
         raise _Refused(
             place.problem(
                 "P211",

@@ -49,3 +49,30 @@ def problems_of(plan: ExecutionPlan) -> list[fl.Problem]:
         return apply(plan, fl.trace(doubled), Machine(), default_schedule).check()
     except fl.PlanError as error:
         return list(error.problems)
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "said"),
+    [
+        ("tile: {i: 3, j: 7}|vectorize: {axis: j_outer, width: 1024}", "P211", "a vector of float32 has 16 here, and more than 128"),
+        ("vectorize: {axis: j, width: 1024}", "P211", "{axis: j, width: native}, or a width of 32, 64, 128"),
+        ("split: {axis: i, factor: 1024}|reorder: [i_outer, j, i_inner]|vectorize: i_inner", "P211", "{axis: i, width: native}"),
+        ("tile: {i: 64, j: 64}|unroll: i_inner|unroll: j_inner", "P216", "writes 2 operations out 4,096 times"),
+        ("split: {axis: i, factor: 512}|unroll: i_inner|vectorize: {axis: j, width: 16}", "P216", "smaller factors, whose product is 256"),
+        ("unroll: {axis: i, factor: 600}", "P211", "more than 512 would make very much code"),
+    ],
+)
+def test_what_would_make_very_much_code(lines: str, code: str, said: str) -> None:
+    """Refused in words, before minutes in the code generator."""
+    plan = f"schedule: {{out: [{', '.join('{' + line + '}' for line in lines.split('|'))}]}}"
+    found = problems_of(ExecutionPlan.from_yaml(plan))
+    assert [p.code for p in found] == [code] and said in " ".join((found[0].asked, found[0].why, *found[0].try_)), found
+
+
+def test_what_makes_enough_code_is_legal() -> None:
+    for lines in (
+        "{vectorize: {axis: j, width: 128}}, {unroll: {axis: i, factor: 8}}",
+        "{tile: {i: 8, j: 64}}, {reorder: [i_outer, j_outer, i_inner, j_inner]}, {unroll: i_inner}, {vectorize: j_inner}",
+        "{tile: {i: 16, j: 16}}, {unroll: i_inner}, {unroll: j_inner}",
+    ):
+        assert problems_of(ExecutionPlan.from_yaml(f"schedule: {{out: [{lines}]}}")) == []
