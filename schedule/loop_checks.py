@@ -40,7 +40,7 @@ def loop_problems(
             s.source,
         )
         problems += [p for p in found if s.id not in placements or p.code not in _OF_WHOLE_STAGES]
-        problems += too_much_code(s, nests[s.id], ds)
+        problems += too_much_code(s, nests[s.id], ds) if s.id not in placements else []
     for i, at in placements.items():
         owner, stage = g[at.owner], g[i]
         assert isinstance(owner, Stage) and isinstance(stage, Stage)
@@ -54,7 +54,7 @@ def too_much_code(s: Stage, nest: Nest, ds: Sequence[Directive]) -> list[Problem
     copies = prod(loop.extent for loop in unrolled if isinstance(loop.extent, int))
     operations = sum(isinstance(e, Op | Read) for e in walk(s.value)) or 1
     first = next((n for n, loop in enumerate(nest.loops) if loop in unrolled), len(nest.loops))
-    whole_loops = any(loop.kind not in (UNROLLED, VECTOR) for loop in nest.loops[first:])
+    whole_loops = any(loop.kind not in (UNROLLED, VECTOR) and not loop.reduction for loop in nest.loops[first:])
     most = max(_COPIES, _OPERATIONS // (operations * (_LOOP if whole_loops else 1)))
     if copies <= most:
         return []
