@@ -12,6 +12,7 @@ from .extent import Extent, at_most, maximum, minimum, nonnegative
 from .graph import Graph, Stage
 from .linear import bounds, is_index
 from .rewriting import walk
+from .scatter import loop_extents
 
 FUNCTION_FLOPS = 10
 """A transcendental counts as this many operations, about what a polynomial of full accuracy takes."""
@@ -24,7 +25,7 @@ class Cost:
     """Counts of one stage, or sums of several. Bytes are of memory traffic if every tensor moved once and caches were perfect."""
 
     points: Extent = 0                 # elements written
-    iterations: Extent = 0             # points times the reduction's extents
+    iterations: Extent = 0             # points times the reduction's extents; of a scatter, what is scattered
     flops: Extent = 0                  # float operations; the combining of a reduction counts, casts, tests and selections do not
     integer_ops: Extent = 0            # the same on integer data, without index arithmetic
     loads: Extent = 0                  # elements read, counted at every iteration
@@ -53,7 +54,7 @@ def cost(graph: Graph, s: Stage) -> Cost:
     """The counts of one stage of the graph."""
     points = product(s.extents)
     length = product(s.reduction.extents) if s.reduction else 1
-    iterations = points * length
+    iterations = product(loop_extents(s))
     floats = integers = 0
     for e in walk(s.value):
         match e:
@@ -93,7 +94,7 @@ def span(graph: Graph, s: Stage, source: int) -> Extent:
     shape = graph[source].shape
     box = product(_extent([r.index[d] for r in sites], size, s) for d, size in enumerate(shape))
     if any(isinstance(n, Read) for r in sites for i in r.index for n in walk(i)):
-        return minimum(box, product(s.extents) * product(s.reduction.extents if s.reduction else ()) * len(sites))
+        return minimum(box, product(loop_extents(s)) * len(sites))
     return box
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from .extent import Extent, symbols_of
 from .linear import Ranges, linear
 from .printing import show
 from .rewriting import reads, rewrite
+
+if TYPE_CHECKING:
+    from .ranking import Rank
+    from .scatter import Scatter
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,20 @@ class Stage:
         return dict(pairs + (list(zip(self.reduction.axes, self.reduction.extents, strict=True)) if self.reduction else []))
 
     @cached_property
+    def scatter(self) -> Scatter | None:
+        """What the stage writes where, if its reduction is a scatter."""
+        from .scatter import scatter_of
+
+        return scatter_of(self)
+
+    @cached_property
+    def rank(self) -> Rank | None:
+        """What is sorted, if the reduction counts what comes before each element."""
+        from .ranking import rank_of
+
+        return rank_of(self)
+
+    @cached_property
     def reads(self) -> tuple[Read, ...]:
         return tuple(reads(self.value))
 
@@ -112,7 +130,7 @@ def product_operands(s: Stage) -> tuple[Read, Read] | None:
 
 
 def kind_of(s: Stage) -> str:
-    """matmul, convolution, another reduction, gather, stencil or elementwise: what selectors and rules call the stage."""
+    """matmul, convolution, scatter, sort, another reduction, gather, stencil or elementwise: what selectors and rules call the stage."""
     if (pair := product_operands(s)) is not None and s.reduction is not None:
         used = [{a for i in r.index for a in linear(i).atoms} for r in pair]
         shared = used[0] & used[1]
@@ -120,7 +138,7 @@ def kind_of(s: Stage) -> str:
         if (used[0] - shared) and (used[1] - shared) and set(s.reduction.axes) <= shared:
             return "matmul" if bare else "convolution"
     if s.reduction is not None:
-        return "reduction"
+        return "scatter" if s.scatter is not None else "sort" if s.rank is not None else "reduction"
     if any(isinstance(i, Read) or any(isinstance(x, Read) for x in reads(i)) for r in s.reads for i in r.index):
         return "gather"
     index: dict[int, set[tuple[Expr, ...]]] = {}

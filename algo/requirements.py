@@ -10,8 +10,7 @@ from .expr import Expr, Op, Read
 from .extent import Extent, nonnegative
 from .graph import Graph, Stage
 from .rewriting import children
-
-EXTREMES = ("max", "min", "argmax", "argmin")
+from .scatter import has_identity
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def requirements(graph: Graph, method: str, least: Mapping[str, int] | None = No
         for a, e in zip((*s.axes, *s.reduce_axes), domain, strict=True):
             if not nonnegative(e, least):
                 found.append(Requirement("R120", f"axis {a.name} of {s.path}", s.source, (e,)))
-        if s.reduction is not None and s.reduction.kind in EXTREMES and (open_ := _open(reduced, s.extents, least)):
+        if s.reduction is not None and not has_identity(s) and (open_ := _open(reduced, s.extents, least)):
             found.append(Requirement("R121", f"{s.reduction.kind} over no elements in {s.path}", s.source, s.extents, open_))
         for r in unguarded_reads(s.value):
             t = graph[r.source]

@@ -15,6 +15,7 @@ from .infer import infer
 from .linear import linear, simplify
 from .reducing import named_axes
 from .rewriting import axes_of, children, rewrite, substitute, with_children
+from .scatter import has_identity
 from .tensor import Direct, Tensor, body, conjuncts
 from .wellformed import axis_parameters, extent_of, name_of, require_elements, require_index, require_own_axes, require_size
 
@@ -109,8 +110,6 @@ def _finish(
         raise refuse("A113", f"two axes called {twice!r} in one stage", "a plan could not tell them apart", "rename one")
     mine = {a: extents[a] for a in (*axes, *(reduction.axes if reduction else ()))}
     require_size(mine[a] for a in axes)
-    if reduction is not None:
-        require_elements(reduction.kind, reduction.extents, [mine[a] for a in axes])
     value = resolve(value, mine)
     if reduction is None:
         value = strong(value, canonical(dtype) if dtype is not None else None)
@@ -134,6 +133,8 @@ def _finish(
         source=source,
         origin=origin,
     )
+    if reduction is not None and not has_identity(made):
+        require_elements(reduction.kind, reduction.extents, made.extents)
     return builder.add(made)
 
 

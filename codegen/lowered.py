@@ -13,9 +13,10 @@ from fluorite.algo.graph import Graph, Stage
 from fluorite.schedule.directives import Directive, GpuThreads, Reorder, Rfactor, Tile
 from fluorite.schedule.grouping import Group
 from fluorite.schedule.loop_checks import SHAPING, keeps_order
-from fluorite.schedule.nest import THREAD, Nest, shape, start
+from fluorite.schedule.nest import THREAD, Nest, shape
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.sections import NumericsClass
+from fluorite.schedule.unscheduled import unscheduled
 
 from .lowering import KernelPlan, lower
 from .statements import Kernel
@@ -62,16 +63,15 @@ def _reassociating(scheduled: Scheduled) -> tuple[str, Directive] | None:
             continue
         if (factored := next((d for d in ds if isinstance(d, Rfactor)), None)) is not None:
             return path, factored
-        if _reordered(s, ds):
+        if _reordered(s, ds, scheduled.machine.is_gpu):
             return path, next((d for d in ds if isinstance(d, Reorder | Tile | GpuThreads)), ds[0])
     return None
 
 
-def _reordered(s: Stage, ds: Sequence[Directive]) -> bool:
+def _reordered(s: Stage, ds: Sequence[Directive], gpu: bool) -> bool:
     """Whether the reduction's iterations no longer come in the order of its axes."""
     assert s.reduction is not None
-    unscheduled = start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents)
-    nest, _ = shape(unscheduled, [d for d in ds if isinstance(d, SHAPING)], lambda _: 1, s.dtype)
+    nest, _ = shape(unscheduled(s, gpu), [d for d in ds if isinstance(d, SHAPING)], lambda _: 1, s.dtype)
     return any(loop.reduction and loop.kind == THREAD for loop in nest.loops) or not keeps_order(s, nest)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fluorite.algo.dtypes import kind
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary, cast
 from fluorite.algo.graph import Stage
-from fluorite.schedule.rewrites import identity
+from fluorite.algo.identities import identity
 
 from .statements import Buffer, If, Statement, Store, sequence
 

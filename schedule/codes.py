@@ -95,6 +95,11 @@ CODES: dict[str, str] = {
         "Unrolled loops multiply: each writes out all that the loops inside it do. Beyond some thousand operations the code generator "
         "takes minutes and the processor's cache of instructions does not hold the result. Unroll fewer loops, or parts of them."
     ),
+    "P217": "The rows of a sort may run in parallel, but not in the lanes of a vector: its steps depend on what it compares.",
+    "P218": (
+        "A scatter adds values at positions that are data, and a sort may put any element first: both are computed whole, and no stage "
+        "reads them before they are finished."
+    ),
     "P220": "A rewrite makes a stage under a path that exists already. Give it another name with into:.",
     "P221": "order: and sizes: of pack and cache speak of the axes of the tensor or stage; order: names each of them once.",
     "P222": (

@@ -15,8 +15,9 @@ from fluorite.algo.rewriting import axes_of, walk
 from .directives import ComputeAt, Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreAt, Tile, Unroll, Vectorize
 from .grouping import Placement
 from .machine import Machine
-from .nest import UNROLLED, VECTOR, Nest, shape, start
+from .nest import UNROLLED, VECTOR, Nest, shape
 from .notation.places import NOWHERE
+from .unscheduled import scatters, sorts, unscheduled
 
 SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
 _OPERATIONS, _LOOP, _COPIES = 4096, 8, 16
@@ -33,7 +34,7 @@ def loop_problems(
     for s in g.stages:
         ds = [d for d in chosen.get(s.path, ()) if isinstance(d, SHAPING)]
         nests[s.id], found = shape(
-            start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents if s.reduction else ()),
+            unscheduled(s, machine.is_gpu),
             ds,
             machine.lanes,
             s.dtype,
@@ -44,7 +45,10 @@ def loop_problems(
     for i, at in placements.items():
         owner, stage = g[at.owner], g[i]
         assert isinstance(owner, Stage) and isinstance(stage, Stage)
-        problems += no_such_loops(stage, owner, nests[at.owner], at)
+        if scatters(stage, machine.is_gpu) or sorts(stage, machine.is_gpu):
+            problems.append(scattered_whole(stage, owner, at))
+        else:
+            problems += no_such_loops(stage, owner, nests[at.owner], at)
     return problems
 
 
@@ -83,6 +87,15 @@ def no_such_loops(stage: Stage, owner: Stage, nest: Nest, at: Placement) -> list
         for what, loop, d in named
         if nest.loop(loop) is None
     ]
+
+
+def scattered_whole(stage: Stage, owner: Stage, at: Placement) -> Problem:
+    """P218: a scatter or a sort is computed inside another stage."""
+    place = at.directive.at("axis") if at.directive else NOWHERE
+    what = "sort: every element may come first" if stage.rank is not None else "scatter: every value may arrive anywhere"
+    why = f"it is a {what}, so none of it is finished before all of it is"
+    asked = f'{stage.name} cannot be computed at {owner.name}\'s "{at.loop}"'
+    return place.problem("P218", asked, why, ("compute_root",), path=stage.path, source=stage.source)
 
 
 def legal_loops(nest: Nest) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binary, cast, where
 from fluorite.algo.extent import Extent, ceildiv, exact_quotient, maximum
 from fluorite.algo.graph import Graph, Leaf, Reduction, Stage, redirect
+from fluorite.algo.identities import identity
 from fluorite.algo.linear import bounds, simplify
 from fluorite.algo.rewriting import rewrite, walk
 from fluorite.algo.rewriting import substitute as substitute_axes
@@ -165,21 +165,6 @@ def find_best(g: Graph, s: Stage, d: FindBest) -> tuple[Graph, Stage]:
     first = where(held, cast(position, s.dtype), identity("min", s.dtype))
     at = replace(s, value=first, reduction=replace(reduction, kind="min"))
     return _insert(g, s, best, at), at
-
-
-def identity(kind_: str, dtype: str) -> Const:
-    """The value that changes nothing in a reduction."""
-    if kind_ in ("sum", "any"):
-        return Const(False if dtype == "bool" else 0.0 if kind(dtype) == "float" else 0, dtype, False)
-    if kind_ in ("prod", "all"):
-        return Const(True if dtype == "bool" else 1.0 if kind(dtype) == "float" else 1, dtype, False)
-    largest = kind_ in ("min", "argmin")
-    if dtype == "bool":
-        return Const(largest, dtype, False)
-    if kind(dtype) == "float":
-        return Const(float("inf") if largest else float("-inf"), dtype, False)
-    info = np.iinfo(dtype)
-    return Const(int(info.max if largest else info.min), dtype, False)
 
 
 def operand(g: Graph, s: Stage, name: str, place: Place, verb: str) -> Leaf | Stage:

@@ -19,9 +19,12 @@ from ..extent import Extent, evaluate
 from ..graph import Stage
 from ..requirements import unguarded_reads
 from ..rewriting import axes_of
+from ..scatter import has_identity
 from .contraction import multiply, splits
 from .elementary import BOUNDARY, OPERATORS, Array, convert, literal
+from .ranking import rank
 from .reading import Box, gather
+from .scattering import scattered
 
 SLAB = 2**23  # elements of one intermediate array: 64 MiB of float64
 Shape = tuple[int, ...]
@@ -57,7 +60,7 @@ class Evaluation:
                 raise _refused(
                     "R120", s, f"axis {a.name} of {s.path} would have {n} elements", f"its extent is {e}, and {where}", "a larger input"
                 )
-        if s.reduction and s.reduction.kind not in IDENTITY and 0 in reduced and 0 not in spatial:
+        if s.reduction and not has_identity(s) and 0 in reduced and 0 not in spatial:
             raise _refused(
                 "R121",
                 s,
@@ -89,6 +92,10 @@ class Evaluation:
                     out[_window(ranges)] = Point(self, Box(axes, ranges, self.size), sources).value(s.value)
             elif not out.size:
                 pass
+            elif s.rank is not None:
+                rank(self, s, s.rank, sources, out)
+            elif s.scatter is not None:
+                scattered(self, s, s.scatter, sources, out)
             elif 0 in reduced:
                 out[...] = IDENTITY[s.reduction.kind]
             elif (factors := splits(s, self.working)) is not None:

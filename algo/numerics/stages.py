@@ -14,7 +14,9 @@ from ..interpreter.reading import Box, gather
 from ..interpreter.stages import IDENTITY, SLAB, Evaluation, Point, Ranges, Shape, apply, extreme, slabs, slabs_for
 from ..rewriting import reads
 from .classes import accumulation, formats
+from .ranking import ranked
 from .rules import Enclosure, Format, either, loose, operator, settle
+from .scattering import scattered
 
 Array = np.ndarray[Any, Any]
 _SLAB = SLAB // 4      # several arrays live for each of the interpreter's
@@ -45,6 +47,10 @@ class EnclosingEvaluation(Evaluation):
                     out.put(ranges, point.bound(s.value))
             elif not out.value.size:
                 pass
+            elif s.rank is not None:
+                return ranked(self, s, s.rank, sources)
+            elif s.scatter is not None:
+                return scattered(self, s, s.scatter, sources)
             elif 0 in reduced:
                 out.value[...] = IDENTITY[s.reduction.kind]
             elif (factors := splits(s, self.working)) is not None:
@@ -72,9 +78,9 @@ class EnclosingEvaluation(Evaluation):
             if mark is not None:
                 out.mark(ranges[:rank], np.asarray(np.broadcast_to(mark, point.box.shape).any(axis=tuple(range(rank, mark.ndim)))))
         moved += np.where(size > 0, form.unit * size + form.tiny * int(np.prod(reduced)), 0)
-        out.put(tuple((0, n) for n in spatial), self._summed(total, size, moved, int(np.prod(reduced)), s.dtype))
+        out.put(tuple((0, n) for n in spatial), self.summed(total, size, moved, int(np.prod(reduced)), s.dtype))
 
-    def _summed(self, total: Array, size: Array, moved: Array, length: int, dtype: str) -> Enclosure:
+    def summed(self, total: Array, size: Array, moved: Array, length: int, dtype: str) -> Enclosure:
         """A float sum, in any order, of terms with magnitudes `size` and errors `moved` in total: no partial sum exceeds the larger
         one-signed part."""
         largest = (size + np.abs(total)) / 2 + moved
@@ -106,7 +112,7 @@ class EnclosingEvaluation(Evaluation):
         match which:
             case "sum" if form is not None:
                 moved = np.zeros(value.shape[:-1]) if error is None else error.sum(axis=-1)
-                return self._summed(value.sum(axis=-1), np.abs(value).sum(axis=-1), moved, value.shape[-1], s.dtype)
+                return self.summed(value.sum(axis=-1), np.abs(value).sum(axis=-1), moved, value.shape[-1], s.dtype)
             case "prod" if form is not None:
                 result = value.prod(axis=-1)
                 grown = 0.0 if error is None else (np.abs(value) + error).prod(axis=-1) - np.abs(result)

@@ -30,6 +30,7 @@ from .functions import (
     sqrt, tan, tanh, trunc,
 )  # fmt: skip
 from .gather import embedding, one_hot, take, take_along_axis
+from .histogram import histogram
 from .joining import concatenate, pad, split, stack, unstack
 from .losses import (
     binary_cross_entropy, binary_cross_entropy_with_logits, cosine_embedding_loss, cosine_similarity, focal_loss, hinge_embedding_loss,
@@ -48,6 +49,9 @@ from .products import dot, linear, matmul, outer
 from .reductions import all, any, argmax, argmin, count_nonzero, max, mean, min, prod, std, sum, var
 from .signs import copysign, nextafter, positive, signbit
 from .transposed import conv_transpose1d, conv_transpose2d, conv_transpose3d, fold, unfold
+from .scatter import gather_nd, scatter, scatter_add, scatter_max, scatter_min, scatter_nd
+from .segments import bincount, segment_max, segment_mean, segment_min, segment_sum
+from .sorting import argsort, median, nonzero, quantile, searchsorted, sort, top_k, unique
 from .views import (
     broadcast_arrays, broadcast_to, constant, edge, expand_dims, flatten, matrix_transpose, moveaxis, reflect, reshape, squeeze, swapaxes,
     transpose, wrap,
@@ -78,6 +82,7 @@ __all__: list[str] = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "asarray",
     "asin",
     "asinh",
@@ -92,6 +97,7 @@ __all__: list[str] = [
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "bincount",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -149,6 +155,7 @@ __all__: list[str] = [
     "fold",
     "full",
     "full_like",
+    "gather_nd",
     "geglu",
     "gelu",
     "global_avg_pool1d",
@@ -167,6 +174,7 @@ __all__: list[str] = [
     "hardtanh",
     "hinge_embedding_loss",
     "hinge_loss",
+    "histogram",
     "huber_loss",
     "hypot",
     "instance_norm",
@@ -211,6 +219,7 @@ __all__: list[str] = [
     "maximum",
     "mean",
     "meshgrid",
+    "median",
     "min",
     "minimum",
     "mish",
@@ -221,6 +230,7 @@ __all__: list[str] = [
     "negative",
     "nextafter",
     "nll_loss",
+    "nonzero",
     "not_equal",
     "one_hot",
     "ones",
@@ -232,6 +242,7 @@ __all__: list[str] = [
     "pow",
     "prelu",
     "prod",
+    "quantile",
     "quick_gelu",
     "rearrange",
     "reciprocal",
@@ -249,6 +260,16 @@ __all__: list[str] = [
     "round",
     "rsqrt",
     "saturate",
+    "scatter",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_nd",
+    "searchsorted",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_sum",
     "selu",
     "sigmoid",
     "sign",
@@ -263,6 +284,7 @@ __all__: list[str] = [
     "softplus",
     "softshrink",
     "softsign",
+    "sort",
     "split",
     "sqrt",
     "square",
@@ -281,6 +303,7 @@ __all__: list[str] = [
     "tensordot",
     "threshold",
     "tile",
+    "top_k",
     "transpose",
     "tril",
     "triplet_margin_loss",
@@ -288,6 +311,7 @@ __all__: list[str] = [
     "trunc",
     "unfold",
     "unstack",
+    "unique",
     "var",
     "vecdot",
     "vector_norm",

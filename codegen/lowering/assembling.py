@@ -9,10 +9,11 @@ from fluorite.algo.graph import Stage
 from fluorite.algo.rewriting import walk
 from fluorite.schedule.nest import BLOCK
 from fluorite.schedule.regions import whole
+from fluorite.schedule.unscheduled import scatters
 
 from ..gpu import legality
 from ..statements import Allocate, Buffer, For, Kernel, Statement, sequence
-from . import checks, looping, placing, storing
+from . import checks, looping, placing, scattering, storing
 from .context import Context
 
 
@@ -33,6 +34,9 @@ def roots(work: Context) -> Statement:
     for s in work.plan.stages:
         if s.id not in work.plan.placements:
             placed = placing.place(work, s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
+            if scatters(s, work.plan.gpu):
+                done += [scattering.cleared(work, s), scattering.hoisted(looping.nest(work, placed))]
+                continue
             loops = looping.nest(work, placed)
             if work.plan.gpu and not s.axes:
                 loops = For(axis("block"), "block", as_expr(0), as_expr(1), BLOCK, "x", loops)

@@ -10,10 +10,11 @@ from fluorite.algo.extent import Extent, at_most, ceildiv, exact_quotient, nonne
 from fluorite.algo.graph import Stage
 from fluorite.algo.linear import Ranges, bounds, simplify
 from fluorite.algo.rewriting import axes_of
-from fluorite.schedule.nest import THREAD, UNROLLED, VECTOR, shape, start
+from fluorite.schedule.nest import THREAD, UNROLLED, VECTOR, shape
 from fluorite.schedule.notation.places import NOWHERE
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
 from fluorite.schedule.storage_rewrites import pads_of
+from fluorite.schedule.unscheduled import unscheduled
 
 from ..gpu import nests
 from . import logic, placing
@@ -132,7 +133,7 @@ def consumers_inside(work: Context, s: Stage, owner: Placed, boxes: dict[int, Bo
 
 def constant_axes(work: Context, s: Stage, box: Sequence[Interval]) -> set[Axis]:
     """Axes with a loop that must be constant and not longer than the box: unrolled, vectorised, or dealt to threads."""
-    nest = start(s.path, s.axes, [i.bound for i in box], s.reduce_axes, s.reduction.extents if s.reduction else ())
+    nest = unscheduled(s, work.plan.gpu, [i.bound for i in box])
     nest, _ = shape(nest, placing.shaping(work, s), work.native, s.dtype)
     marked = (
         {loop.var for loop in nest.loops if loop.kind in (VECTOR, UNROLLED, THREAD)}
@@ -153,7 +154,7 @@ def rounded(work: Context, s: Stage, a: Axis, bound: Extent) -> Extent:
     if work.plan.gpu and (fetch := nests.fetch_of(work.plan.directives.get(s.id, ()))) is not None:
         vector = (fetch.vector or 1) if a is s.axes[-1] else 1
         return -(-bound // vector) * vector
-    nest = start(s.path, s.axes, [bound if x is a else 1 for x in s.axes], s.reduce_axes, s.reduction.extents if s.reduction else ())
+    nest = unscheduled(s, work.plan.gpu, [bound if x is a else 1 for x in s.axes])
     nest, _ = shape(nest, placing.shaping(work, s), work.native, s.dtype)
     _, high = bounds(nest.value(a), {loop.var: loop.extent for loop in nest.loops})
     return max(bound, high + 1) if isinstance(high, int) else bound

@@ -8,6 +8,7 @@ from fluorite.schedule.directives import Directive, Reorder, Tile, Vectorize
 from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loops
 from fluorite.schedule.nest import VECTOR, Loop, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
+from fluorite.schedule.unscheduled import sorts
 
 from .context import Context, Placed
 
@@ -62,6 +63,16 @@ def check_arg(work: Context, s: Stage, nest: Nest) -> None:
                 source=s.source,
             )
         )
+
+
+def check_sort(work: Context, s: Stage, nest: Nest) -> None:
+    """A row is sorted step by step: no vector holds several."""
+    wrong = next((loop for loop in nest.loops if loop.kind == VECTOR), None)
+    if wrong is None or sorts(s, work.plan.gpu) is None:
+        return
+    place = next((d.at() for d in work.plan.directives.get(s.id, ()) if isinstance(d, Vectorize)), NOWHERE)
+    what, why = f"vectorize: loop {wrong.name} holds a sort of {s.name}", "the steps of a sort depend on what it compares"
+    work.problems.append(place.problem("P217", what, why, (f"parallel: {wrong.name}",), path=s.path, source=s.source))
 
 
 def check_placements(work: Context, owner: Stage, nest: Nest) -> None:

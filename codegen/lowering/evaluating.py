@@ -9,18 +9,23 @@ from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent
 from fluorite.algo.linear import simplify, within
 from fluorite.algo.rewriting import rewrite
+from fluorite.schedule.unscheduled import scatters, sorts
 
 from ..reductions import accumulate, accumulators
 from ..statements import Statement, Store
-from . import logic
+from . import logic, scattering, sorting
 from .context import Context, Placed
 
 
 def update(work: Context, p: Placed, known: Sequence[Expr]) -> Statement:
+    s = p.stage
+    if (found := scatters(s, work.plan.gpu)) is not None:
+        return scattering.update(work, p, found, known)
+    if (row := sorts(s, work.plan.gpu)) is not None:
+        return sorting.row(work, p, row)
     value = value_of(work, p)
     if known:
         value = logic.assume(value, known, work.ranges)
-    s = p.stage
     if s.reduction is None:
         return Store(s.id, own_index(work, p), value)
     scalar = accumulators(s)[0].id
@@ -43,21 +48,26 @@ def position_of(work: Context, source: int, index: tuple[Expr, ...]) -> tuple[Ex
 
 def value_of(work: Context, p: Placed) -> Expr:
     """The stage's value over loop variables, reading buffers at their own origins."""
+    return over_loops(work, p, p.stage.value)
+
+
+def over_loops(work: Context, p: Placed, e: Expr) -> Expr:
+    """An expression of the stage over loop variables, reading buffers at their own origins."""
     memo: dict[Expr, Expr] = {}
 
-    def rule(e: Expr) -> Expr | None:
-        if isinstance(e, Axis):
-            return p.values.get(e)
-        if isinstance(e, Read):
-            if e.source in work.by_id:
-                buffer, _ = work.storage[e.source]
-                local = position_of(work, e.source, e.index)
-                return Read(e.source, clamped(work, local, buffer.shape) if p.padded else local, e.dtype)
+    def rule(n: Expr) -> Expr | None:
+        if isinstance(n, Axis):
+            return p.values.get(n)
+        if isinstance(n, Read):
+            if n.source in work.by_id:
+                buffer, _ = work.storage[n.source]
+                local = position_of(work, n.source, n.index)
+                return Read(n.source, clamped(work, local, buffer.shape) if p.padded else local, n.dtype)
             if p.padded:
-                return Read(e.source, clamped(work, e.index, work.graph[e.source].shape), e.dtype)
+                return Read(n.source, clamped(work, n.index, work.graph[n.source].shape), n.dtype)
         return None
 
-    return simplify(rewrite(logic.eager(p.stage.value, p.stage.ranges, partial(shape_of, work)), rule, memo), work.ranges)
+    return simplify(rewrite(logic.eager(e, p.stage.ranges, partial(shape_of, work)), rule, memo), work.ranges)
 
 
 def shape_of(work: Context, source: int) -> tuple[Extent, ...]:

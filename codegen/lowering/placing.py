@@ -11,19 +11,18 @@ from fluorite.algo.linear import simplify
 from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.directives import Directive, Fetch, GpuThreads, StoreIn
 from fluorite.schedule.loop_checks import SHAPING
-from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Guard, Nest, shape, shifted, start
+from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Guard, Nest, shape, shifted
 from fluorite.schedule.regions import Box
+from fluorite.schedule.unscheduled import scatters, sorts, unscheduled
 
 from ..gpu import legality, nests
-from . import checks, logic
+from . import checks, logic, scattering
 from .context import Context, Placed
 
 
 def place(work: Context, s: Stage, box: Box, sticking: frozenset[Axis]) -> Placed:
     """The stage's nest over the box. `sticking` axes may reach outside the tensor."""
-    reduction = s.reduction
-    bounds_of = [box[a].bound for a in s.axes]
-    nest = start(s.path, s.axes, bounds_of, s.reduce_axes, reduction.extents if reduction else ())
+    nest = unscheduled(s, work.plan.gpu, [box[a].bound for a in s.axes])
     nest, problems = shape(nest, shaping(work, s), work.native, s.dtype, s.source)
     work.problems += problems
     nest = replace(nest, loops=tuple(replace(x, kind=SERIAL) if x.kind in (VECTOR, UNROLLED) and x.extent == 1 else x for x in nest.loops))
@@ -41,12 +40,17 @@ def place(work: Context, s: Stage, box: Box, sticking: frozenset[Axis]) -> Place
     work.nests[s.id] = nest
     checks.check_placements(work, s, nest)
     checks.check_arg(work, s, nest)
+    checks.check_sort(work, s, nest)
     if work.problems:
         raise PlanError(work.problems)
     for loop in nest.loops:
         work.ranges[loop.var] = loop.extent
     values = {a: simplify(binary("add", box[a].start, nest.value(a)), work.ranges) for a in s.axes}
     values |= {a: simplify(nest.value(a), work.ranges) for a in s.reduce_axes}
+    if (found := scatters(s, work.plan.gpu)) is not None:
+        values |= scattering.somewhere(s, found, values)
+    if (row := sorts(s, work.plan.gpu)) is not None:
+        values |= {a: as_expr(0) for a in (row.axis, row.over)}
     return Placed(s, nest, box, values, sticking)
 
 

@@ -22,8 +22,9 @@ from fluorite.schedule.directives import (
     Unroll,
     Vectorize,
 )
-from fluorite.schedule.nest import Loop, shape, start
+from fluorite.schedule.nest import Loop, shape
 from fluorite.schedule.selectors import select
+from fluorite.schedule.unscheduled import unscheduled
 
 Chosen = Mapping[str, tuple[Directive, ...]]
 _SHAPING = (Split, Tile, Reorder, Fuse)
@@ -44,7 +45,7 @@ class Surroundings:
         if s is None:
             return ()
         nest, problems = shape(
-            start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents if s.reduction else ()),
+            unscheduled(s, False),
             [d for d in ds if isinstance(d, _SHAPING) or (isinstance(d, Vectorize) and d.width is not None)],
             self.lanes,
             s.dtype,

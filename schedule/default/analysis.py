@@ -9,6 +9,7 @@ from fluorite.algo.extent import Extent, at_most, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of, walk
+from fluorite.algo.scatter import loop_extents
 
 FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
 EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}
@@ -33,7 +34,7 @@ def volume(extents: Iterable[Extent]) -> Extent:
 
 def work(s: Stage) -> Extent:
     """Evaluations of the value."""
-    return volume((*s.extents, *(s.reduction.extents if s.reduction else ())))
+    return volume(loop_extents(s))
 
 
 def known(n: Extent, otherwise: int) -> int:

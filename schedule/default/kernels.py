@@ -130,6 +130,36 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
     return {s.path: _outer(names, parallel)}
 
 
+def scatter(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:
+    """One pass over what is scattered: whole vectors where the last axis is no target, in parallel over the axes that are none."""
+    assert s.scatter is not None
+    free = [a.name for a in s.scatter.free]
+    last, lanes = s.axes[-1], machine.lanes(s.dtype)
+    if s.axes[-1] not in set(s.scatter.free) or known(s.extents[-1], TYPICAL) < lanes or not last_axis_is_contiguous(s, last):
+        return {s.path: _outer(free, pays_parallel(s))}
+    outer, reduced = [n for n in free if n != last.name], [a.name for a in s.reduce_axes]
+    width = known(s.extents[-1], TYPICAL)
+    if outer or not pays_parallel(s) or width < 2 * machine.cores * lanes:
+        return {s.path: (Reorder(*outer, *reduced, last.name), *_outer(outer, pays_parallel(s)), *vector(s, last.name, machine))}
+    share = -(-width // (machine.cores * lanes)) * lanes
+    columns = (f"{last.name}_task", f"{last.name}_in")
+    return {
+        s.path: (
+            Split(last.name, share, into=columns),
+            Reorder(columns[0], *reduced, columns[1]),
+            Parallel(columns[0]),
+            Vectorize(columns[1], width=lanes),
+        )
+    }
+
+
+def rank(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:
+    """A sort of every row, in parallel over the rows."""
+    assert s.rank is not None
+    comparisons = guess(work(s)) * guess(s.ranges[s.rank.over]).bit_length()
+    return {s.path: _outer([a.name for a in s.rank.free], comparisons >= PARALLEL_WORK)}
+
+
 def _axis(s: Stage, name: str) -> Axis:
     return next(a for a in s.ranges if a.name == name)
 

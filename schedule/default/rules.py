@@ -13,6 +13,7 @@ from ..directives import ComputeAt, ComputeInline, Directive, Parallel
 from ..machine import Machine
 from ..rewrites import inline
 from ..scheduled import Undecided
+from ..unscheduled import scatters, sorts
 from . import channels, dots, kernels, products, transpositions
 from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work
 
@@ -214,6 +215,12 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
         chosen.directives |= product_rule(chosen, product, root)
         return
     chosen.placed.add(root.id)
+    if root.scatter is not None:
+        chosen.directives |= kernels.scatter(g, root, chosen.machine)
+        return
+    if root.rank is not None:
+        chosen.directives |= kernels.rank(g, root, chosen.machine)
+        return
     if factors(root) is not None:
         chosen.directives |= product_rule(chosen, root, root)
         return
@@ -301,6 +308,12 @@ def _moves_along(c: Stage, index: tuple[Expr, ...]) -> bool:
     return form.coefficient(y) == 1 and all(isinstance(a, Axis) and (a is y or a in windows) for a in form.atoms)
 
 
+def _is_whole(chosen: Chosen, p: Stage) -> bool:
+    """Whether all of p is needed before any of it is: a result, a scatter, or a sort."""
+    gpu = chosen.machine.is_gpu
+    return p.id in chosen.graph.outputs or scatters(p, gpu) is not None or sorts(p, gpu) is not None
+
+
 def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool]) -> list[Stage]:
     """Free producers of root, nearest first, whose readers are all inside and join each of them."""
     g = chosen.graph
@@ -310,7 +323,7 @@ def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool])
     while changed:
         changed = False
         for p in reversed(g.stages):
-            if p.id in inside or not chosen.free(p) or p.id in g.outputs or not all(chosen.may_fuse(i, p.id) for i in inside):
+            if p.id in inside or not chosen.free(p) or _is_whole(chosen, p) or not all(chosen.may_fuse(i, p.id) for i in inside):
                 continue
             readers = g.consumers[p.id]
             if readers and all(c.id in inside for c in readers) and all(joins(c, p) for c in readers):

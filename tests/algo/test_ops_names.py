@@ -92,6 +92,58 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     "pad": (lambda x: fl.pad(x, 1), {"x": X}, f"pad[{FEATURES}]"),
     "take": (lambda x, k: fl.take(x, k, 1), {"x": X, "k": fl.i32("m", "t")}, "take[n m t]"),
     "take_along_axis": (lambda x, k: fl.take_along_axis(x, k, 1), {"x": X, "k": IDS}, "take_along_axis[n t]"),
+    "gather_nd": (lambda x, k: fl.gather_nd(x, k), {"x": X, "k": fl.i32("m", 1)}, "gather_nd[m features]"),
+    **{
+        name: (
+            lambda x, k, v, f=name: getattr(fl, f)(x, k, v), {"x": X, "k": fl.i32("m"), "v": fl.f32("m", 8)},
+            f"{name}/updates[{FEATURES} | m], {name}[{FEATURES}]",
+        )
+        for name in ("scatter_add", "scatter_max", "scatter_min")
+    },
+    "scatter": (
+        lambda x, k, v: fl.scatter(x, k, v), {"x": X, "k": fl.i32("m"), "v": fl.f32("m", 8)}, f"scatter/last[n | m], scatter[{FEATURES}]"
+    ),
+    "scatter_nd": (
+        lambda k, v: fl.scatter_nd(k, v, ("h", 5, 8)), {"k": fl.i32("m", 2), "v": fl.f32("m", "features=8")},
+        "scatter_nd[h i1 features | m]",
+    ),
+    **{
+        name: (lambda x, k, f=name: getattr(fl, f)(x, k, 4), {"x": X, "k": fl.i32("n")}, f"{name}[segment features | n]")
+        for name in ("segment_sum", "segment_max", "segment_min")
+    },
+    "segment_mean": (
+        lambda x, k: fl.segment_mean(x, k, 4), {"x": X, "k": fl.i32("n")},
+        "segment_mean/sum[segment features | n], segment_mean/count[segment | n], segment_mean[segment features]",
+    ),
+    "bincount": (lambda k: fl.bincount(k, 4), {"k": IDS}, "bincount[bin | n t]"),
+    "histogram": (
+        lambda x: fl.histogram(x, 4, (0, 1)), {"x": X}, f"histogram/bins[{FEATURES}], histogram/bincount[bin | {FEATURES}]"
+    ),
+    "argsort": (lambda x: fl.argsort(x), {"x": X}, f"argsort/rank[{FEATURES} | other], argsort[{FEATURES} | other]"),
+    "sort": (
+        lambda x: fl.sort(x), {"x": X}, f"sort/rank[{FEATURES} | other], sort/argsort[{FEATURES} | other], sort[{FEATURES}]"
+    ),
+    "top_k": (
+        lambda x: fl.top_k(x, 2), {"x": X},
+        f"top_k/rank[{FEATURES} | other], top_k/indices[{FEATURES} | other], top_k/values[{FEATURES}]",
+    ),
+    **{
+        name: (
+            fn, {"x": X}, f"{name}/rank[{FEATURES} | other], {name}/argsort[{FEATURES} | other], {name}/sort[{FEATURES}], {name}[n]"
+        )
+        for name, fn in (("median", lambda x: fl.median(x)), ("quantile", lambda x: fl.quantile(x, 0.25)))
+    },
+    "searchsorted": (lambda x, w: fl.searchsorted(w, x), {"x": X, "w": fl.f32("k=9")}, f"searchsorted[{FEATURES} | k]"),
+    "nonzero": (
+        lambda x: fl.nonzero(x[0], 3), {"x": X},
+        "nonzero/zero[features], nonzero/total[ | i], nonzero/rank[features | other], nonzero/order[features | other], nonzero/axis0[k]",
+    ),
+    "unique": (
+        lambda x: fl.unique(x[0], 3), {"x": X},
+        "unique/rank[features | other], unique/order[features | other], unique/new[i], unique/rest[i], unique/place[i | other], "
+        "unique/total[ | i], unique/groups[i], unique/indices/found[k | i], unique/indices[k], unique/values[k], unique/counts[k | i], "
+        "unique/inverse[i | j]",
+    ),
     "embedding": (lambda k, w: fl.embedding(k, w), {"k": IDS, "w": fl.f32(100, "features=8")}, "embedding[n t features]"),
     "one_hot": (lambda k: fl.one_hot(k, 5), {"k": IDS}, "one_hot[n t c]"),
     "arange": (lambda: fl.arange(5), {}, "arange[i]"),

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.identities import identity
 from fluorite.schedule import Cache, ComputeInline, Directive, FindBest, Pack, Rfactor, StageIn
-from fluorite.schedule.rewrites import identity, inline, operand_axes, rewrite_stage
+from fluorite.schedule.rewrites import inline, operand_axes, rewrite_stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
