@@ -125,7 +125,7 @@ def _uncast(e: Expr, ranges: Ranges) -> Expr:
     """An axis without the cast to the type of what it is compared with, where that type holds every position."""
     match e:
         case Op(op="cast", args=(Axis() as a,)) if _is_integer(e):
-            fits = at_most(ranges.get(a, 0), int(np.iinfo(e.dtype).max)) if np.dtype(e.dtype).itemsize < 4 else True
+            fits = at_most(ranges.get(a, 0), int(np.iinfo(e.dtype).max) + 1) if np.dtype(e.dtype).itemsize < 4 else True
             return a if fits else e
     return e
 

@@ -63,7 +63,7 @@ def scattered(of: EnclosingEvaluation, s: Stage, scatter: Scatter, sources: Mapp
             np.add.at(counts, p.place, 1)
         found = settle(total, grown - np.abs(total), np.maximum(counts - 1, 0) * form.unit, form)
     else:
-        moved = np.zeros(size)
+        moved = error if which == "sum" else np.zeros(size)
         for p in parts:
             if which in ("max", "min"):
                 np.maximum.at(moved, p.place, p.error)

@@ -97,8 +97,7 @@ def unique(x: Any, size: int, fill_value: bool | int | float = 0) -> Unique:
     """
     t = tensor(x, "unique")
     _declared(size, "unique")
-    flat = reshape(t, (t.size,))
-    n = t.size
+    flat, n = _flat(t), t.size
     order = _positions(flat, 0, False, n, "order")
 
     def first(i: Expr) -> Expr:
@@ -135,7 +134,7 @@ def unique(x: Any, size: int, fill_value: bool | int | float = 0) -> Unique:
         return reduce_axes("sum", ["j"], lambda j: E.where(order[j] == i, groups[j], 0), {"j": n})
 
     inverse = build_stage(["i"], number, name="inverse", extents={"i": n})
-    return Unique(values, indices, reshape(inverse, t.shape), counts, total)
+    return Unique(values, indices, inverse if t.ndim == 1 else reshape(inverse, t.shape), counts, total)
 
 
 class Nonzero(NamedTuple):
@@ -152,7 +151,7 @@ def nonzero(x: Any, size: int) -> Nonzero:
     _declared(size, "nonzero")
     if not t.ndim:
         raise refuse("A307", "nonzero of a scalar", "positions are along axes", "fl.reshape(x, (1,))")
-    flat, n = reshape(t, (t.size,)), t.size
+    flat, n = _flat(t), t.size
     zero = _mapped(flat, lambda e: E.unary("not", e) if e.dtype == "bool" else E.binary("eq", e, E.cast(0, e.dtype)), "zero")
     total = build_stage([], lambda: reduce_axes("sum", ["i"], lambda i: E.cast(E.unary("not", zero[i]), "int32"), {"i": n}), name="total")
     order = _positions(zero, 0, False, size, "order")
@@ -174,6 +173,12 @@ def nonzero(x: Any, size: int) -> Nonzero:
 def _sorted_operand(x: Any, axis: AxisLike, what: str) -> tuple[Tensor, int]:
     t = tensor(x, what)
     return t, axis_number(axis, t.axis_names, what)
+
+
+def _flat(t: Tensor) -> Tensor:
+    """All elements along one axis, which keeps its name where it is the only one."""
+    flat: Tensor = t if t.ndim == 1 else reshape(t, (t.size,))
+    return flat
 
 
 def _declared(size: Any, what: str) -> None:

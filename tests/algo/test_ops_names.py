@@ -104,8 +104,8 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
         lambda x, k, v: fl.scatter(x, k, v), {"x": X, "k": fl.i32("m"), "v": fl.f32("m", 8)}, f"scatter/last[n | m], scatter[{FEATURES}]"
     ),
     "scatter_nd": (
-        lambda k, v: fl.scatter_nd(k, v, ("h", 5, 8)), {"k": fl.i32("m", 2), "v": fl.f32("m", "features=8")},
-        "scatter_nd[h i1 features | m]",
+        lambda k, v: fl.scatter_nd(k, v, (7, 5, 8)), {"k": fl.i32("m", 2), "v": fl.f32("m", "features=8")},
+        "scatter_nd[i0 i1 features | m]",
     ),
     **{
         name: (lambda x, k, f=name: getattr(fl, f)(x, k, 4), {"x": X, "k": fl.i32("n")}, f"{name}[segment features | n]")
@@ -135,11 +135,11 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     },
     "searchsorted": (lambda x, w: fl.searchsorted(w, x), {"x": X, "w": fl.f32("k=9")}, f"searchsorted[{FEATURES} | k]"),
     "nonzero": (
-        lambda x: fl.nonzero(x[0], 3), {"x": X},
+        lambda x: fl.nonzero(x, 3), {"x": fl.f32("features")},
         "nonzero/zero[features], nonzero/total[ | i], nonzero/rank[features | other], nonzero/order[features | other], nonzero/axis0[k]",
     ),
     "unique": (
-        lambda x: fl.unique(x[0], 3), {"x": X},
+        lambda x: fl.unique(x, 3), {"x": fl.f32("features")},
         "unique/rank[features | other], unique/order[features | other], unique/new[i], unique/rest[i], unique/place[i | other], "
         "unique/total[ | i], unique/groups[i], unique/indices/found[k | i], unique/indices[k], unique/values[k], unique/counts[k | i], "
         "unique/inverse[i | j]",
