@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_running import both, graph_of, near, numbers, refusal, run, same
 
-I, F = fl.i32("n"), fl.f32("n")
+K, F = fl.i32("n"), fl.f32("n")
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 IDS = ["int8", "uint8", "int16", "int32", "int64", "uint32", "uint64"]
 
@@ -29,19 +29,19 @@ def over(fn: Any, extent: int = 5) -> Any:
 
 # ---------------------------------------------------------------- recognition
 SCATTERS: dict[str, Any] = {
-    "sum": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(ids[i] == a, v[i], 0))), {"ids": I, "v": F}, "a"),
-    "sides swapped": (lambda ids, v: over(lambda a: fl.prod(lambda i: fl.where(a == ids[i], v[i], 1))), {"ids": I, "v": F}, "a"),
-    "shifted": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(a - 1 == ids[i], v[i], 0))), {"ids": I, "v": F}, "a"),
-    "mirrored": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(4 - a == ids[i], v[i], 0))), {"ids": I, "v": F}, "a"),
+    "sum": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(ids[i] == a, v[i], 0))), {"ids": K, "v": F}, "a"),
+    "sides swapped": (lambda ids, v: over(lambda a: fl.prod(lambda i: fl.where(a == ids[i], v[i], 1))), {"ids": K, "v": F}, "a"),
+    "shifted": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(a - 1 == ids[i], v[i], 0))), {"ids": K, "v": F}, "a"),
+    "mirrored": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(4 - a == ids[i], v[i], 0))), {"ids": K, "v": F}, "a"),
     "conditions": (
-        lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where((v[i] > 0) & (ids[i] == a), v[i], 0))), {"ids": I, "v": F}, "a"
+        lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where((v[i] > 0) & (ids[i] == a), v[i], 0))), {"ids": K, "v": F}, "a"
     ),
     "nested": (
-        lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(v[i] > 0, fl.where(ids[i] == a, v[i], 0), 0))), {"ids": I, "v": F}, "a"
+        lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(v[i] > 0, fl.where(ids[i] == a, v[i], 0), 0))), {"ids": K, "v": F}, "a"
     ),
-    "max": (lambda ids, v: over(lambda a: fl.max(lambda i: fl.where(ids[i] == a, v[i], float("-inf")))), {"ids": I, "v": F}, "a"),
-    "count": (lambda ids: over(lambda a: fl.sum(lambda i: ids[i] == a)), {"ids": I}, "a"),
-    "any": (lambda ids: over(lambda a: fl.any(lambda i: ids[i] == a)), {"ids": I}, "a"),
+    "max": (lambda ids, v: over(lambda a: fl.max(lambda i: fl.where(ids[i] == a, v[i], float("-inf")))), {"ids": K, "v": F}, "a"),
+    "count": (lambda ids: over(lambda a: fl.sum(lambda i: ids[i] == a)), {"ids": K}, "a"),
+    "any": (lambda ids: over(lambda a: fl.any(lambda i: ids[i] == a)), {"ids": K}, "a"),
     "wide ids": (lambda ids: over(lambda a: fl.sum(lambda i: ids[i] == a)), {"ids": fl.u64("n")}, "a"),
     "narrow ids that hold all": (lambda ids: over(lambda a: fl.sum(lambda i: ids[i] == a), 128), {"ids": fl.i8("n")}, "a"),
     "two axes": (lambda u, v: over(lambda a: fl.sum(lambda i, j: fl.where(a == i + j, u[i] * v[j], 0))), {"u": F, "v": fl.f32("m")}, "a"),
@@ -53,7 +53,7 @@ SCATTERS: dict[str, Any] = {
     ),
     "one target is a loop": (
         lambda ids, v: fl.stage(lambda a, b: fl.sum(lambda i: fl.where((a == ids[i]) & (b == i), v[i], 0)), extents={"a": 5, "b": 3}),
-        {"ids": I, "v": F}, "a b",
+        {"ids": K, "v": F}, "a b",
     ),
     "free axes": (
         lambda ids, v: fl.stage(lambda c, a, j: fl.sum(lambda i: fl.where(ids[c, i] == a, v[c, i, j], 0)), extents={"a": 5}),
@@ -61,16 +61,16 @@ SCATTERS: dict[str, Any] = {
     ),
     "value at its target": (
         lambda ids, w: fl.stage(lambda a: fl.sum(lambda i: fl.where(ids[i] == a, w[i, a] * a, 0)), extents={"a": 5}),
-        {"ids": I, "w": fl.f32("n", 5)}, "a",
+        {"ids": K, "w": fl.f32("n", 5)}, "a",
     ),
 }  # fmt: skip
 OTHERS: dict[str, Any] = {
-    "no identity": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(ids[i] == a, v[i], 1))), {"ids": I, "v": F}),
+    "no identity": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(ids[i] == a, v[i], 1))), {"ids": K, "v": F}),
     "an affine axis": (lambda v: over(lambda a: fl.sum(lambda i: fl.where(a == i, v[i], 0))), {"v": F}),
     "narrow ids that wrap": (lambda ids: over(lambda a: fl.sum(lambda i: ids[i] == a), 257), {"ids": fl.u8("n")}),
-    "less": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(ids[i] <= a, v[i], 0))), {"ids": I, "v": F}),
-    "either": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where((ids[i] == a) | (v[i] > 0), v[i], 0))), {"ids": I, "v": F}),
-    "argmax": (lambda ids, v: over(lambda a: fl.argmax(lambda i: fl.where(ids[i] == a, v[i], float("-inf")))), {"ids": I, "v": F}),
+    "less": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where(ids[i] <= a, v[i], 0))), {"ids": K, "v": F}),
+    "either": (lambda ids, v: over(lambda a: fl.sum(lambda i: fl.where((ids[i] == a) | (v[i] > 0), v[i], 0))), {"ids": K, "v": F}),
+    "argmax": (lambda ids, v: over(lambda a: fl.argmax(lambda i: fl.where(ids[i] == a, v[i], float("-inf")))), {"ids": K, "v": F}),
 }
 
 
@@ -101,7 +101,7 @@ def test_what_is_none(name: str) -> None:
 
 
 def test_a_scatter_visits_each_value_once() -> None:
-    g = traced(lambda ids, v: fl.segment_sum(v, ids, 1000), ids=I, v=fl.f32("n", 64))
+    g = traced(lambda ids, v: fl.segment_sum(v, ids, 1000), ids=K, v=fl.f32("n", 64))
     assert str(cost(g, g.stages[0]).flops) == "64*n"
     n = 200_000  # 200,000 x 100,000 tests would take minutes
     ids, v = np.random.default_rng(0).integers(0, 100_000, n).astype(np.int32), numbers(n)
@@ -227,7 +227,10 @@ def test_counts() -> None:
     same(run(lambda k: fl.bincount(k, 3), np.int32(2)), np.int32([0, 0, 1]))
 
 
-@given(st.sampled_from(["float32", "float64", "int32", "uint8"]), st.integers(1, 17), st.integers(-3, 2), st.integers(1, 9), st.integers(0, 10**6))
+@given(
+    st.sampled_from(["float32", "float64", "int32", "uint8"]), st.integers(1, 17), st.integers(-3, 2), st.integers(1, 9),
+    st.integers(0, 10**6),
+)  # fmt: skip
 @settings(max_examples=40, deadline=None)
 def test_histograms(dtype: str, bins: int, low: int, width: int, seed: int) -> None:
     x = numbers(37, seed=seed, dtype=dtype)

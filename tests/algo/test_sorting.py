@@ -31,7 +31,8 @@ def ordered(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     keys = np.where(np.isnan(rows), np.inf, -rows) if descending and x.dtype.kind == "f" else rows
     if descending and x.dtype.kind != "f":
         keys = ~rows
-    out = np.lexsort((np.broadcast_to(np.arange(rows.shape[-1]), rows.shape), keys, np.isnan(rows) if x.dtype.kind == "f" else keys), axis=-1)
+    last = np.isnan(rows) if x.dtype.kind == "f" else keys
+    out = np.lexsort((np.broadcast_to(np.arange(rows.shape[-1]), rows.shape), keys, last), axis=-1)
     return np.moveaxis(out, -1, axis).astype(np.int32)
 
 

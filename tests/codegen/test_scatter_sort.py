@@ -27,7 +27,8 @@ def numbers(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.
         return rng.random(shape) < 0.5
     if "int" in dtype:
         return rng.integers(0 if dtype.startswith("u") else -2, 9, shape).astype(dtype)
-    return np.where(rng.random(shape) < 0.1, rng.choice([np.nan, 0.0, -0.0, np.inf]), np.round(rng.standard_normal(shape) * 4)).astype(dtype)
+    odd = rng.choice([np.nan, 0.0, -0.0, np.inf], shape)
+    return np.where(rng.random(shape) < 0.1, odd, np.round(rng.standard_normal(shape) * 4)).astype(dtype)
 
 
 def agrees(g: fl.Graph, plan: str = "", sizes: Any = AWKWARD) -> None:
