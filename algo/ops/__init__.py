@@ -47,11 +47,11 @@ from .pooling import (
 from .positions import alibi, rotary, sinusoidal_positions
 from .products import dot, linear, matmul, outer
 from .reductions import all, any, argmax, argmin, count_nonzero, max, mean, min, prod, std, sum, var
-from .signs import copysign, nextafter, positive, signbit
-from .transposed import conv_transpose1d, conv_transpose2d, conv_transpose3d, fold, unfold
 from .scatter import gather_nd, scatter, scatter_add, scatter_max, scatter_min, scatter_nd
 from .segments import bincount, segment_max, segment_mean, segment_min, segment_sum
+from .signs import copysign, nextafter, positive, signbit
 from .sorting import argsort, median, nonzero, quantile, searchsorted, sort, top_k, unique
+from .transposed import conv_transpose1d, conv_transpose2d, conv_transpose3d, fold, unfold
 from .views import (
     broadcast_arrays, broadcast_to, constant, edge, expand_dims, flatten, matrix_transpose, moveaxis, reflect, reshape, squeeze, swapaxes,
     transpose, wrap,
@@ -218,8 +218,8 @@ __all__: list[str] = [
     "max_pool3d",
     "maximum",
     "mean",
-    "meshgrid",
     "median",
+    "meshgrid",
     "min",
     "minimum",
     "mish",
@@ -310,8 +310,8 @@ __all__: list[str] = [
     "triu",
     "trunc",
     "unfold",
-    "unstack",
     "unique",
+    "unstack",
     "var",
     "vecdot",
     "vector_norm",

@@ -14,8 +14,8 @@ from ..identities import identity
 from ..reducing import ACCUMULATOR, reduce_axes
 from ..tensor import Tensor
 from ..trace import build_stage
+from .derived import real
 from .gather import integers
-from .reductions import real
 from .scatter import position_of
 from .shapes import dimensions, labels, shown, tensor
 
