@@ -201,12 +201,12 @@ def test_refusals() -> None:
     assert refused(g, "schedule: {segment_sum: [{vectorize: n}]}").code == "P210"
     reader = fl.trace(_doubled, inputs=ROWS)
     inside = refused(reader, "schedule: {segment_sum: [{compute_at: {stage: twice, axis: s}}]}")
-    assert inside.code == "P216" and "scatter" in inside.why
+    assert inside.code == "P218" and "scatter" in inside.why
     ranks = fl.trace(lambda x: fl.argsort(x), inputs={"x": fl.f32(16, "n")})
     assert refused(ranks, "schedule: {rank: [{vectorize: i0}]}").code == "P217"
     along = refused(ranks, "schedule: {rank: [{parallel: n}]}")
     assert along.code == "P203" and "sort runs along it" in along.why
-    assert refused(ranks, "schedule: {rank: [{compute_at: {stage: argsort, axis: i0}}]}").code == "P216"
+    assert refused(ranks, "schedule: {rank: [{compute_at: {stage: argsort, axis: i0}}]}").code == "P218"
 
 
 def _doubled(ids: Any, v: Any) -> Any:
