@@ -129,12 +129,13 @@ def test_it_computes_the_algorithm(built: tuple[Any, Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["best_rows", "best_of_all"])
-@pytest.mark.parametrize("fill", ["ties", "lowest", "zeros"])
-def test_the_first_of_equals(built: tuple[Any, Any], name: str, fill: str) -> None:
+@pytest.mark.parametrize("fill", ["ties", "nan", "lowest", "zeros"])
+def test_the_first_of_equals_and_the_first_nan(built: tuple[Any, Any], name: str, fill: str) -> None:
     graph, model = built
     rng = np.random.default_rng(3)
     x = {
         "ties": rng.integers(0, 3, (7, 100)).astype(np.float32),
+        "nan": np.where(rng.random((7, 100)) < 0.05, np.nan, rng.random((7, 100))).astype(np.float32),
         "lowest": np.where(rng.random((7, 100)) < 0.5, -np.inf, np.inf).astype(np.float32),
         "zeros": np.where(rng.random((7, 100)) < 0.5, -0.0, 0.0).astype(np.float32),
     }[fill]
