@@ -45,7 +45,8 @@ def blocks(
 
     def at(k: int) -> Expr:
         """Word k of the extended key."""
-        first, second = key[(as_expr(0),)], key[(as_expr(1),)]
+        first: Expr = key[(as_expr(0),)]
+        second: Expr = key[(as_expr(1),)]
         return (first, second, first ^ second ^ _word(_PARITY))[k % 3]
 
     def start(*index: Expr) -> Expr:
