@@ -5,14 +5,9 @@ import sys
 
 
 def main() -> None:
-    try:
-        from fluorite.cli.app import main as run
+    from fluorite.cli.app import main as run
 
-        code = run()
-    except KeyboardInterrupt:  # while modules are still being imported
-        print("interrupted", file=sys.stderr)
-        code = 130
-    sys.exit(code)
+    sys.exit(run())
 
 
 if __name__ == "__main__":
