@@ -29,7 +29,7 @@ _HOMES = {
     "ExecutionPlan": "fluorite.schedule",
     "trace": "fluorite.algo.program",
 }
-_MODULES = {"init": "fluorite.algo.init", "nn": "fluorite.algo.nn"}
+_MODULES = {"init": "fluorite.algo.init", "nn": "fluorite.algo.nn", "random": "fluorite.algo.ops.random"}
 
 
 def _names() -> list[str]:
@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from fluorite.algo.extent import symbol as extent
     from fluorite.algo.ops import *
+    from fluorite.algo.ops import random
     from fluorite.algo.program import trace
     from fluorite.schedule import ExecutionPlan
 
@@ -147,6 +148,7 @@ if TYPE_CHECKING:
         "method",
         "nn",
         "param",
+        "random",
         "scope",
         "stage",
         "trace",

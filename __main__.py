@@ -5,9 +5,14 @@ import sys
 
 
 def main() -> None:
-    from fluorite.cli.app import main as run
+    try:
+        from fluorite.cli.app import main as run
 
-    sys.exit(run())
+        code = run()
+    except KeyboardInterrupt:  # while modules are still being imported
+        print("interrupted", file=sys.stderr)
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ UNBUILT: dict[str, tuple[str, str]] = {
     "custom_vjp": ("differentiation", ""),
     "state": ("state other than parameters", "fl.param(trainable=False) for what methods only read"),
     "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
-    "random": ("random numbers", "pass them in as an input"),
     "optim": ("training", "train elsewhere and compile the inference method with these weights"),
     "data": ("data readers", "pass the data in as an input"),
     "dist": ("distributed programs", ""),

@@ -29,13 +29,13 @@ def importing_from(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    entry = str(folder)
+    entry, before = str(folder), list(sys.path)
     sys.path.insert(0, entry)
     try:
         yield
-    finally:
-        if entry in sys.path:
-            sys.path.remove(entry)
+    finally:  # what the file has added stays, what it has taken away comes back
+        added = [p for p in sys.path if p not in before and p != entry] if isinstance(sys.path, list) else []
+        sys.path = [*added, *before]
 
 
 def run_file(path: Path, shown: str) -> ModuleType:
@@ -80,7 +80,9 @@ def run_guarded(action: Callable[[], T], folder: Path | None, shown: str) -> T:
         raise
     except InternalError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if type(error) is KeyboardInterrupt:
+            raise
         raise _raised(error, folder, shown) from error
 
 

@@ -85,18 +85,17 @@ def _fill(
 ) -> None:
     (folder / KERNELS).write_bytes(kernels if isinstance(kernels, bytes) else kernels.read_bytes())
     shutil.copyfile(runtime, folder / RUNTIME)
-    names = [KERNELS, RUNTIME]
     if parsed.parameters:
         weights.write(folder / WEIGHTS, {spec.name: parameters[spec.name] for spec in parsed.parameters})
-        names.append(WEIGHTS)
-    manifest = sealed({**manifest, "files": {name: _facts(folder / name) for name in names}})
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "__init__.py").write_text(module_text(parsed), encoding="utf-8")
     (folder / "__init__.pyi").write_text(stub_text(parsed), encoding="utf-8")
     (folder / "py.typed").touch()
     (folder / "_runtime").mkdir()
     for source in sorted((Path(__file__).parent / "runtime").glob("*.py")):
         shutil.copyfile(source, folder / "_runtime" / source.name)
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    manifest = sealed({**manifest, "files": {name: _facts(folder / name) for name in files}})
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     folder.chmod(0o755)
 
 

@@ -78,7 +78,7 @@ def overlapping(work: Context, p: Placed, loops: Sequence[Loop]) -> Moved | None
         if first is None or around & inside or not set(axes_of(p.nest.value(g.inner))) & vectors or any(n >= first for n in owners):
             continue
         pair = (simplify(p.nest.value(g.value), work.ranges), as_expr(g.limit))
-        if not any(pair[0] is v for v, _ in guarding.guards_of(work, p)):
+        if sum(pair[0] is v for v, _ in guarding.guards_of(work, p)) != 1:  # none to avoid, or the axis may end before that limit
             continue
         nest = replace(p.nest, define={**p.nest.define, g.value: binary("add", as_expr(g.limit - g.factor), g.inner)})
         values = {a: simplify(binary("add", p.box[a].start, nest.value(a)), work.ranges) for a in p.stage.axes}

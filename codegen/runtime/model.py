@@ -98,7 +98,8 @@ class Model:
     def load(self, path: str | Path, strict: bool = True, rename: Mapping[str, str] | Callable[[str], str] | None = None) -> None:
         """Read parameters from a safetensors file: all of them, or none if one does not fit.
 
-        `rename` maps names in the file to the model's: a mapping of those that differ, or a function of a name. With `strict=False` missing and surplus tensors are let pass.
+        `rename` maps names in the file to the model's: a mapping of those that differ, or a function of a name. With `strict=False`
+        missing and surplus tensors are let pass.
         Raises ArtifactError if it is no such file, RunError with one sentence a tensor otherwise.
         """
         new_name = rename if callable(rename) else lambda name: (rename or {}).get(name, name)
@@ -107,7 +108,10 @@ class Model:
         renamed = Counter(map(new_name, read))
         if twice := [name for name, count in renamed.items() if count > 1]:
             raise run_error(*(run_problem("R110", f"{path} has {renamed[name]} tensors that are renamed to {name}") for name in twice))
-        wrong = [p for name, array in found.items() if (p := self.parameters.refusal(name, array)) and (strict or name in self.parameters)]
+        refused = [
+            p for name, array in found.items() if (p := self.parameters.refusal(name, array)) and (strict or name in self.parameters)
+        ]
+        wrong = [run_problem(p.code, f"{path}: {p.asked}", *p.try_) for p in refused]
         if strict:
             wrong += [run_problem("R110", f"{path} has no tensor {name}") for name in self.parameters if name not in found]
         if wrong:

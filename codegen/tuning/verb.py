@@ -59,7 +59,7 @@ class TuneResult:
             else f"{before}: nothing was faster than the untuned plan, which is kept"
         )
         earlier = f" ({self.resumed} of an earlier run)" if self.resumed else ""
-        lines = [first, f"{len(self.trials)} candidates{earlier} in {self.elapsed:.0f} s"]
+        lines = [first, f"{len(self.trials)} candidate{'s' if len(self.trials) != 1 else ''}{earlier} in {self.elapsed:.0f} s"]
         if self.failures:
             lines.append("failed: " + ", ".join(f"{n} {reason}" for reason, n in self.failures.items()))
         filled = self.plan.provenance.get("filled", {})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from fluorite.algo.expr import REAL, Axis, Expr, Op, Read
 from fluorite.algo.extent import Extent, at_most, symbols_of
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
-from fluorite.algo.rewriting import axes_of, walk
+from fluorite.algo.rewriting import axes_of, children, walk
 from fluorite.algo.scatter import loop_extents
 
 FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
@@ -23,6 +23,20 @@ def cost(s: Stage) -> int:
         if isinstance(n, Op) and not (n.weak and n.dtype == "int32"):
             total += 0 if n.op in FREE else EXPENSIVE.get(n.op, TRANSCENDENTAL if n.op in REAL else 1)
     return total
+
+
+def written_out(e: Expr, inlined: Mapping[int, int]) -> int:
+    """The size of an expression when nothing in it is shared, as the code generator's passes walk it; a read of an inlined stage counts
+    as the size given for it."""
+    sizes: dict[Expr, int] = {}
+
+    def size(n: Expr) -> int:
+        if n not in sizes:
+            own = inlined.get(n.source, 1) if isinstance(n, Read) else 1
+            sizes[n] = own + sum(size(c) for c in children(n))
+        return sizes[n]
+
+    return size(e)
 
 
 def volume(extents: Iterable[Extent]) -> Extent:

@@ -15,10 +15,11 @@ from ..rewrites import inline
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
 from . import channels, dots, kernels, products, transpositions
-from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work
+from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work, written_out
 
 Directives = tuple[Directive, ...]
 _CHEAP = 1
+_LONGEST = 2000  # operations of one expression, written out: beyond, the code generator takes longer than the inlining saves
 _STRIP_WINDOW = 64
 _BODY = 150  # operations of one expression
 _WORTH_A_ROW = 12  # vector instructions that are cheaper than a trip through the cache
@@ -187,6 +188,7 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
     chosen = Chosen(g, undecided)
     out: set[int] = set()
     spent: dict[int, int] = {}
+    size: dict[int, int] = {}  # of those in `out`, written out
     for s in g.stages:
         if s.id not in undecided.stages or s.reduction is not None or s.id in g.outputs:
             spent[s.id] = cost(s)
@@ -200,7 +202,11 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
             continue
         places = sum(len(sites(c, s.id)) for c in readers)
         once = places == 1 and fits(work(readers[0]), volume(s.extents))
+        grown = {**size, s.id: written_out(s.value, size)}
+        if any(written_out(c.value, grown) > _LONGEST for c in readers):
+            continue
         if once or (places <= 2 and mine <= _CHEAP and not any(c.reduction for c in readers)) or mine == 0:
+            size = grown
             out.add(s.id)
             carry(chosen.carried, s.id, readers)
     return out

@@ -135,3 +135,41 @@ def test_what_a_model_file_prints_does_not_reach_stdout(here: Path) -> None:
     (here / "loud.py").write_text('print("hello")\n' + (here / "double.py").read_text())
     ran = fluorite("show", "loud.py", "--at", "graph", "--json")
     assert ran.document["ok"] and "hello" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("raise SystemExit(3)", "SystemExit (3)"),
+        ("class Stop(BaseException): pass\nraise Stop('no')", "Stop: no"),
+        ("class Stop(KeyboardInterrupt): pass\nraise Stop('no')", "Stop: no"),
+        ("raise GeneratorExit", "GeneratorExit"),
+    ],
+)
+def test_whatever_a_file_raises_is_a_sentence(here: Path, line: str, said: str) -> None:
+    (here / "odd.py").write_text(line + "\n")
+    ran = fluorite("check", "odd.py:f")
+    assert ran.code == 1 and said in ran.err and "Traceback" not in ran.err, ran
+
+
+def test_a_file_that_takes_the_search_path_away(here: Path) -> None:
+    (here / "odd.py").write_text("import sys\ndel sys.path[:]\n" + NET.format(default="=3"))
+    before = list(sys.path)
+    ran = fluorite("check", "odd.py:loose", "--quick")
+    assert ran.code == 0, ran
+    assert sys.path == before
+
+
+def test_an_interrupt_while_modules_are_imported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from fluorite.__main__ import main
+
+    class Interrupted(dict[str, object]):
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            if name == "fluorite.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "fluorite.cli.app")
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 130 and capsys.readouterr().err == "interrupted\n"

@@ -136,6 +136,21 @@ def test_a_changed_file_is_a_sentence(tmp_path: Path) -> None:
             load(folder)
 
 
+def test_every_file_is_under_the_seal(tmp_path: Path) -> None:
+    """The runtime and the module that travel along too, all but the manifest, which has a digest of its own."""
+    folder = write(tmp_path / "net_built")
+    files = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    assert set(json.loads((folder / "manifest.json").read_text())["files"]) == files - {"manifest.json"}
+    for name in ("_runtime/method.py", "_runtime/load.py", "__init__.py", "__init__.pyi"):
+        path = folder / name
+        before = path.read_bytes()
+        path.write_bytes(before + b"# edited\n")
+        done = python("import net_built\ntry: net_built.Model()\nexcept net_built.ArtifactError as e: print(e)", tmp_path)
+        assert f"{name} has " in done.stdout and "build or copy it again" in done.stdout, done
+        path.write_bytes(before)
+    load(folder)
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -158,7 +158,9 @@ def test_default_tiles_fit_the_registers(name: str, cpu: str) -> None:
 
 
 # ---------------------------------------------------------------- compiled against the oracle: default schedules
-SYMBOLIC = [name for name, (_, inputs) in model_zoo.MODELS.items() if any(not isinstance(n, int) for spec in inputs.values() for n in spec.shape)]
+SYMBOLIC = [
+    name for name, (_, inputs) in model_zoo.MODELS.items() if any(not isinstance(n, int) for spec in inputs.values() for n in spec.shape)
+]
 
 
 class Zoo:
@@ -221,7 +223,9 @@ def truths(x: Any, y: Any) -> dict[str, Any]:
 
 
 def reductions(x: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {f"{name}_{axis}": getattr(fl, name)(x, axis=axis) for name in ("sum", "max", "argmax", "argmin") for axis in (0, 1)}
+    made: dict[str, Any] = {
+        f"{name}_{axis}": getattr(fl, name)(x, axis=axis) for name in ("sum", "max", "argmax", "argmin") for axis in (0, 1)
+    }
     return made | {"min": fl.min(x), "prod": fl.prod(x, axis=1)}
 
 
@@ -242,7 +246,9 @@ def casts(x: Any) -> dict[str, Any]:
     return {name: fl.cast(x, t) for name, t in TYPES.items()}
 
 
-def methods_of(types: list[str], reduced: list[str], read: list[str], cast: list[str]) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
+def methods_of(
+    types: list[str], reduced: list[str], read: list[str], cast: list[str]
+) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     methods: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {}
     for name in types:
         one, two = {"x": TYPES[name]("n", "m")}, {"x": TYPES[name]("n", "m"), "y": TYPES[name]("n", "m")}
@@ -384,3 +390,19 @@ def test_integers_may_be_added_in_any_order() -> None:
     plan = "numerics: {allow: exact}\nschedule: {product: [{rfactor: {axis: k, factor: 4}}]}"
     assert lowered(product, plan, x=fl.i32("n", 32), w=fl.i32(32, "m")).numerics == "exact"
     assert lowered(product, plan.replace("exact", "reassociates"), x=fl.f32("n", 32), w=fl.f32(32, "m")).numerics == "reassociates"
+
+
+@pytest.mark.parametrize("tail", ["auto", "shift", "guard"])
+def test_the_last_vector_of_a_part_that_ends_early_is_not_moved_beyond_it(tail: str) -> None:
+    """A part of the reader may be shorter than the memory that is kept for it, down to nothing."""
+
+    def model(x: Any) -> Any:
+        a = fl.stage(lambda i: x[i] + 1, name="a")
+        return fl.stage(lambda i: a[i] * 2, name="out")
+
+    g = fl.trace(model, None, inputs={"x": fl.f32("n")})
+    plan = f"schedule: {{a: [{{compute_at: {{stage: out, axis: p}}}}, {{vectorize: {{axis: i, width: 2, tail: {tail}}}}}], out: [{{split: {{axis: i, factors: [4, ~], into: [p, q]}}}}]}}"
+    compiled = driver.compile_graph(g, ExecutionPlan.from_yaml(plan, "p.yaml"), cache=False)
+    model_ = driver.assemble(compiled.manifest("parts"), compiled.library, {})
+    for n in range(1, 30):
+        agrees(g, model_, g.methods[0], {"n": n})

@@ -99,8 +99,8 @@ def test_loading_is_all_or_nothing(model: Model, tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         model.load(path)
     assert sorted(str(caught.value).splitlines()) == [
-        "layer/b has shape (3,), expected float32[4]",
-        "the model has no parameter extra",
+        f"{path}: layer/b has shape (3,), expected float32[4]",
+        f"{path}: the model has no parameter extra",
     ]
     assert first(model) == 12
     safetensors.numpy.save_file({"w": np.zeros(4, F32), "extra": np.zeros(1, F32)}, path)
