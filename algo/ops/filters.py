@@ -18,7 +18,7 @@ from ..expr import Expr, as_expr, refuse
 from ..reducing import reduce_axes
 from ..tensor import Bounded, Tensor
 from ..trace import build_stage
-from .reductions import real
+from .derived import real
 from .shapes import labels, shown, tensor
 from .views import constant
 from .windows import highest, lowest, spatial

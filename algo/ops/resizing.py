@@ -14,7 +14,7 @@ from ..extent import Extent
 from ..reducing import reduce_axes
 from ..tensor import Bounded, Tensor
 from ..trace import build_stage
-from .reductions import real
+from .derived import real
 from .shapes import dimensions, labels, shown, tensor, view
 from .views import reshape, transpose
 
