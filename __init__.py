@@ -19,8 +19,8 @@ __version__ = "0.1.0"
 
 _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
-    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "boolean", "f32", "f64", "function", "i8", "i16", "i32",
-    "i64", "method", "param", "scope", "stage", "u8", "u16", "u32", "u64",
+    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "f8e4m3", "f8e5m2", "f16", "f32", "f64",
+    "function", "i8", "i16", "i32", "i64", "method", "param", "scope", "stage", "u8", "u16", "u32", "u64",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -71,7 +71,11 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     # a type checker reads fl.f32[fl.Tensor, "n", 13] as an annotated Tensor
+    from typing import Annotated as bf16
     from typing import Annotated as boolean
+    from typing import Annotated as f8e4m3
+    from typing import Annotated as f8e5m2
+    from typing import Annotated as f16
     from typing import Annotated as f32
     from typing import Annotated as f64
     from typing import Annotated as i8
@@ -135,8 +139,12 @@ if TYPE_CHECKING:
         "Spec",
         "Stage",
         "Tensor",
+        "bf16",
         "boolean",
         "extent",
+        "f8e4m3",
+        "f8e5m2",
+        "f16",
         "f32",
         "f64",
         "function",

@@ -11,12 +11,12 @@ from .graph import Graph, Leaf, Method, Reduction, Stage
 from .program import Module, Parameter, Program, method, param
 from .tensor import Tensor
 from .trace import stage
-from .types import DType, Spec, boolean, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from .types import DType, Spec, bf16, boolean, f8e4m3, f8e5m2, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from .unbuilt import UNBUILT, Unbuilt
 
 __all__ = [
     "DTYPES", "UNBUILT", "AlgorithmError", "ArtifactError", "BuildError", "DType", "Dim", "Expr", "Extent", "FluoriteError", "Graph",
     "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Reduction", "RunError", "Spec", "Stage",
-    "Tensor", "Unbuilt", "boolean", "canonical", "f32", "f64", "function", "i8", "i16", "i32", "i64", "method", "param", "scope", "stage",
-    "u8", "u16", "u32", "u64",
+    "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "f8e4m3", "f8e5m2", "f16", "f32", "f64", "function", "i8", "i16", "i32", "i64",
+    "method", "param", "scope", "stage", "u8", "u16", "u32", "u64",
 ]  # fmt: skip

@@ -1,15 +1,34 @@
-"""Element types and the one promotion rule: the array API's table; Python scalars are weak and take the other operand's type."""
+"""Element types, what arithmetic in each of them is, and the one promotion rule.
+
+Promotion is the array API's table, and Python scalars are weak: they take the other operand's type. Where the table says nothing:
+float16 with bfloat16 gives float32; a float8 with a wider float gives the wider; the two float8 give float16, which holds both.
+
+Integers wrap around. // and % are floor division, by zero 0; / of integers gives float32. A shift by the width or more gives 0, or the
+sign; `fl.saturate` clamps where `fl.cast` wraps. A cast from a float truncates toward zero, saturates, and takes NaN to 0.
+
+float32 and float64 are IEEE 754's, operation by operation: 1 / 0 is infinity, 0 / 0 is NaN, NaN passes through every operation, max and
+min included, and compares unequal to itself; round is half to even; subnormal numbers and -0 are kept.
+
+The narrow floats (float16, bfloat16, float8_e4m3fn, float8_e5m2) are storage: each operation takes its operands as float32, which holds
+them all, computes there, and rounds the result to the type, half to even. For + - * / and sqrt that is the correctly rounded result, and
+for all but the real functions (exp, sin, ...) a kernel has the very bits of the interpreter, on every target. Past the largest number
+comes infinity; float8_e4m3fn has none and gives NaN, as it also does for an infinity given to it (`fl.saturate` clamps instead). sum,
+prod, mean and what is made of them accumulate in float32 and round once, at the end; a product right under a sum enters it unrounded.
+A cast from float64 rounds once; one from an integer goes by way of float64. Sign and payload of a NaN are not kept.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes  # its types are NumPy's by name from here on
 import numpy as np
 
 from .errors import AlgorithmError, Problem
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-FLOATS = ("float32", "float64")
+NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+FLOATS = (*NARROW, "float32", "float64")
 DTYPES = ("bool", *INTEGERS, *FLOATS)
 DEFAULT = {"bool": "bool", "int": "int32", "float": "float32"}
 
@@ -17,6 +36,36 @@ DEFAULT = {"bool": "bool", "int": "int32", "float": "float32"}
 def kind(dtype: str) -> str:
     """'bool', 'int' or 'float'."""
     return "bool" if dtype == "bool" else "float" if dtype in FLOATS else "int"
+
+
+def array_kind(array: np.ndarray[Any, Any]) -> str | None:
+    """The kind of an array's elements; None for what no type of the language holds. NumPy itself does not tell the narrow floats."""
+    return {"b": "bool", "i": "int", "u": "int", "f": "float"}.get(array.dtype.kind, "float" if array.dtype.name in NARROW else None)
+
+
+def held(dtype: str) -> str:
+    """The type in which values of `dtype` are computed."""
+    return "float32" if dtype in NARROW else dtype
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of one element."""
+    return np.dtype(dtype).itemsize
+
+
+def infinite(dtype: str) -> bool:
+    """Whether the float type has infinities."""
+    return dtype != "float8_e4m3fn"
+
+
+def lowest(dtype: str) -> float:
+    """What no number of the float type is below."""
+    return float("-inf") if infinite(dtype) else -largest(dtype)
+
+
+def largest(dtype: str) -> float:
+    """The largest number of a float type."""
+    return float(ml_dtypes.finfo(np.dtype(dtype)).max)  # type: ignore[no-untyped-call]
 
 
 def canonical(dtype: Any) -> str:
@@ -52,8 +101,15 @@ def promote(a: str, weak_a: bool, b: str, weak_b: bool) -> tuple[str, bool] | No
     if weak_a and weak_b:
         return max(a, b, key=lambda d: (rank.index(kind(d)), np.dtype(d).itemsize)), True
     if kind(a) == kind(b) == "float":
-        return max(a, b, key=lambda d: np.dtype(d).itemsize), False
+        return _wider(a, b), False
     if kind(a) == kind(b) == "int":
         common = np.promote_types(a, b).name
         return (common, False) if common in INTEGERS else None
     return None
+
+
+def _wider(a: str, b: str) -> str:
+    """The smallest float type that holds all numbers of two different ones."""
+    if itemsize(a) == itemsize(b):
+        return "float16" if itemsize(a) == 1 else "float32"
+    return max(a, b, key=itemsize)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from .dtypes import DEFAULT, FLOATS, INTEGERS, canonical, kind, promote
+from .dtypes import DEFAULT, FLOATS, INTEGERS, canonical, infinite, kind, largest, promote
 from .errors import AlgorithmError, Problem
 from .extent import Dim, Extent
 
@@ -375,8 +375,9 @@ def _coerce(e: Expr, dtype: str, weak: bool) -> Expr:
         if e.weak and not weak and kind(dtype) == "int" and value != e.value:
             info = np.iinfo(dtype)
             raise refuse("A104", f"the number {e.value} beside {dtype}", f"{dtype} holds {info.min} to {info.max}", "fl.cast(x, fl.i32)")
-        if e.weak and not weak and dtype in FLOATS and abs(value) != float("inf") and abs(value) > float(np.finfo(dtype).max):
-            raise refuse("A104", f"the number {value:.3g} beside {dtype}", f"{dtype} holds up to {np.finfo(dtype).max:.3g}", 'float("inf")')
+        if e.weak and not weak and dtype in FLOATS and abs(value) > largest(dtype) and not (abs(value) == float("inf") and infinite(dtype)):
+            instead = ('float("inf")',) if infinite(dtype) else ()
+            raise refuse("A104", f"the number {value:.3g} beside {dtype}", f"{dtype} holds up to {largest(dtype):.3g}", *instead)
         return Const(value, dtype, weak)
     if e.dtype == dtype:
         return e

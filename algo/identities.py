@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .dtypes import kind
+from .dtypes import kind, lowest
 from .expr import Const
 
 
@@ -18,7 +18,7 @@ def identity(kind_: str, dtype: str) -> Const:
     if dtype == "bool":
         return Const(largest, dtype, False)
     if kind(dtype) == "float":
-        return Const(float("inf") if largest else float("-inf"), dtype, False)
+        return Const(-lowest(dtype) if largest else lowest(dtype), dtype, False)
     info = np.iinfo(dtype)
     return Const(int(info.max if largest else info.min), dtype, False)
 

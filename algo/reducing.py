@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .expr import Expr, Reduce, as_expr, axis, cast, refuse
+from .dtypes import NARROW
+from .expr import Expr, Op, Reduce, as_expr, axis, cast, refuse
 from .extent import Dim, Extent
 from .tensor import in_body
 from .wellformed import LARGEST, axis_parameters, extent_of
@@ -21,6 +22,20 @@ def named_axes(given: Any, argument: str) -> dict[str, Any]:
 
 ACCUMULATOR = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 """sum and prod of narrow integers are taken in the default width, as the array API says."""
+
+
+def wide(e: Expr) -> Expr:
+    """A narrow float as float32, a product without rounding it first."""
+    if e.dtype not in NARROW:
+        return e
+    if isinstance(e, Op) and e.op == "mul":
+        return cast(e.args[0], "float32") * cast(e.args[1], "float32")
+    return cast(e, "float32")
+
+
+def unrounded(e: Expr) -> Expr:
+    """A sum of narrow floats before it is rounded."""
+    return e.args[0] if isinstance(e, Op) and e.op == "cast" and e.dtype in NARROW and isinstance(e.args[0], Reduce) else e
 
 
 def reduce(kind: str, fn: Callable[..., Any], over: Mapping[str, int | tuple[int, int] | Extent] | None = None) -> Expr:
@@ -80,6 +95,8 @@ def reduce_axes(kind: str, names: Sequence[str], fn: Callable[..., Any], over: M
     elif kind in ("sum", "prod") and inner.dtype in ACCUMULATOR:
         dtype = ACCUMULATOR[inner.dtype]
         inner = cast(inner, dtype)
+    elif kind in ("sum", "prod") and inner.dtype in NARROW and not inner.weak:
+        return cast(Reduce(kind, tuple(axes), tuple(extents), wide(inner), "float32"), inner.dtype)
     else:
         dtype = inner.dtype
     return Reduce(kind, tuple(axes), tuple(extents), inner, dtype)

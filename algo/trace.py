@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .building import call_site, current, placed
-from .dtypes import canonical
+from .dtypes import NARROW, canonical, kind
 from .errors import AlgorithmError
 from .expr import Access, Axis, Const, Expr, Op, Reduce, as_expr, axis, cast, refuse, strong
 from .extent import Extent
 from .graph import Reduction, Stage
 from .infer import infer
 from .linear import linear, simplify
-from .reducing import named_axes
+from .reducing import named_axes, unrounded
 from .rewriting import axes_of, children, rewrite, substitute, with_children
 from .scatter import has_identity
 from .tensor import Direct, Tensor, body, conjuncts
@@ -68,6 +68,8 @@ def build_stage(
 
 def _emit(axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis, Extent], dtype: Any, source: str, origin: str) -> Direct:
     value = rewrite(value, lambda e: as_expr(extents[e.args[0]]) if isinstance(e, Op) and e.op == "extent" else None)  # type: ignore[index]
+    if dtype is not None:
+        value = _accumulated(value, canonical(dtype))
     hoisted: dict[Any, Expr] = {}
     root = value if isinstance(value, Reduce) else None
 
@@ -89,6 +91,13 @@ def _emit(axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis
 
     value = rewrite(value, hoist) if root is None else Reduce(root.kind, root.axes, root.extents, rewrite(root.body, hoist), root.dtype)
     return _finish(axes, value, label, extents, dtype, source, origin)
+
+
+def _accumulated(value: Expr, dtype: str) -> Expr:
+    """A sum that is rounded to a narrow float at its end, or no longer is, because its stage is given another type."""
+    if kind(dtype) == "float":
+        value = unrounded(value)
+    return cast(value, dtype) if isinstance(value, Reduce) and value.kind in ("sum", "prod") and dtype in NARROW else value
 
 
 def _finish(

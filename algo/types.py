@@ -59,6 +59,10 @@ def _dimension(dim: str | int) -> tuple[str | None, Extent]:
 
 
 SHORT = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "f8e4m3",
+    "float8_e5m2": "f8e5m2",
     "float32": "f32",
     "float64": "f64",
     "int8": "i8",
@@ -73,6 +77,8 @@ SHORT = {
 }
 
 f32, f64 = DType("float32"), DType("float64")
+f16, bf16 = DType("float16"), DType("bfloat16")
+f8e4m3, f8e5m2 = DType("float8_e4m3fn"), DType("float8_e5m2")
 i8, i16, i32, i64 = DType("int8"), DType("int16"), DType("int32"), DType("int64")
 u8, u16, u32, u64 = DType("uint8"), DType("uint16"), DType("uint32"), DType("uint64")
 boolean = DType("bool")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 ALGORITHM: dict[str, str] = {
     "A101": (
-        "A dtype that the language does not have. It has bool, the integers of 8 to 64 bits with and without sign, float32 and float64."
+        "A dtype that the language does not have. It has bool, the integers of 8 to 64 bits with and without sign, "
+        "float16, bfloat16, float8_e4m3fn, float8_e5m2, float32 and float64."
     ),
     "A102": (
         "Python asked for the truth value of a tensor or of an expression (if, while, and, or, not, a chained comparison). The "

@@ -8,15 +8,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from fluorite.algo.dtypes import kind
+from fluorite.algo.dtypes import NARROW, held, itemsize, kind
 from fluorite.algo.errors import InternalError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary
 from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
+from fluorite.algo.interpreter.elementary import convert, literal
 from fluorite.algo.linear import bounds, is_index
 from fluorite.algo.rewriting import children
 
 from .float_operations import le, lt, ne
 from .intrinsics import INTRINSICS
+from .narrow_floats import FORMATS
 from .statements import Allocate, Buffer, Fetch, For, If, Kernel, Sequence, Statement, Store
 from .tvm_adapter import LOOP_KIND, ForKind, prefetch, tirx
 
@@ -36,6 +38,7 @@ class _Emitter:
         self.kernel, self.serial = kernel, serial
         self.symbols = {s: tirx.Var(s, "int64") for s in kernel.symbols}
         self.vars: dict[Axis, Any] = {}
+        self.dtypes: dict[int, str] = {}
         self.buffers = {b.id: self.declare(b) for b in kernel.arguments}
         self.memo: dict[Expr, Any] = {}
         self.ranges: dict[Axis, Extent] = {}
@@ -48,9 +51,11 @@ class _Emitter:
 
     def declare(self, b: Buffer) -> Any:
         shape = [self.extent(n) for n in b.shape]
-        alignment = np.dtype(b.dtype).itemsize if b.memory == "global" else 64  # callers' arrays are rarely aligned further
+        alignment = itemsize(b.dtype) if b.memory == "global" else 64  # callers' arrays are rarely aligned further
         scope = "global" if self.serial and b.memory == "shared" else SCOPE[b.memory]
-        return tirx.decl_buffer(shape, b.dtype, _identifier(b.name), scope=scope, data_alignment=alignment)
+        self.dtypes[b.id] = b.dtype
+        stored = FORMATS[b.dtype].storage if b.dtype in NARROW else b.dtype
+        return tirx.decl_buffer(shape, stored, _identifier(b.name), scope=scope, data_alignment=alignment)
 
     # ------------------------------------------------------------ statements
     def statement(self, s: Statement) -> Any:
@@ -60,7 +65,8 @@ class _Emitter:
             case Allocate():
                 return tirx.SeqStmt(self.flat(s))
             case Store():
-                return tirx.BufferStore(self.buffers[s.buffer], self.value(s.value), [self.index(i) for i in s.index])
+                value = self.stored(s.value, self.dtypes[s.buffer])
+                return tirx.BufferStore(self.buffers[s.buffer], value, [self.index(i) for i in s.index])
             case Fetch():
                 return tirx.Evaluate(prefetch(self.buffers[s.buffer][tuple(self.index(i) for i in s.index)]))
             case If():
@@ -140,7 +146,8 @@ class _Emitter:
             case Size():
                 return self.extent(e.extent)
             case Read():
-                return tirx.BufferLoad(self.buffers[e.source], [self.index(i) for i in e.index])
+                loaded, dtype = self.load(e), self.dtypes[e.source]
+                return INTRINSICS[f"from_{dtype}"](dtype, loaded) if dtype in NARROW else loaded
             case Op(op="cast"):
                 return cast(self.value(e.args[0]), _type(e.args[0]), e.dtype)
             case Op(op="edge" | "reflect" | "wrap" as op):
@@ -163,8 +170,23 @@ class _Emitter:
                 found = INTRINSICS.get(e.op)
                 if found is None:
                     raise InternalError(f"no code for operation {e.op}")
-                return found(of, *args)
+                result = found(held(of), *args)
+                return result if e.op in _UNROUNDED else rounded(result, dtype)
         raise InternalError(f"{type(e).__name__} in lowered code: {children(e)}")
+
+    def load(self, e: Read) -> Any:
+        return tirx.BufferLoad(self.buffers[e.source], [self.index(i) for i in e.index])
+
+    def stored(self, e: Expr, dtype: str) -> Any:
+        """The value as a buffer of `dtype` keeps it: bits of a narrow float, and those that are only moved untouched."""
+        if dtype not in NARROW:
+            return self.value(e)
+        match e:
+            case Read() if self.dtypes[e.source] == dtype:
+                return self.load(e)
+            case Op(op="where" | "select" as op, args=(c, a, b)) if a.dtype == b.dtype == dtype:
+                return (tirx.if_then_else if op == "where" else tirx.Select)(self.value(c), self.stored(a, dtype), self.stored(b, dtype))
+        return INTRINSICS[f"to_{dtype}"](dtype, self.value(e))
 
     def is_nonnegative(self, e: Expr) -> bool:
         low, _ = bounds(e, self.ranges)
@@ -186,6 +208,8 @@ class _Emitter:
 
 _EXACT: dict[str, Callable[..., Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}
 """Index arithmetic, which stays small: TVM may take it that nothing overflows."""
+_UNROUNDED = frozenset({"neg", "abs", "sign", "min", "max", "floor", "ceil", "trunc", "round"})
+"""What gives a number of the type whenever it is given some."""
 
 
 def _type(e: Expr) -> str:
@@ -215,8 +239,9 @@ def constant(value: Any, dtype: str) -> Any:
         return tirx.const(bool(value), "bool")
     if kind(dtype) == "int":
         return tirx.IntImm(dtype, int(value)) if int(value) < 2**63 else tirx.reinterpret(dtype, tirx.IntImm("int64", int(value) - 2**64))
-    with np.errstate(over="ignore"):
-        value = float(np.dtype(dtype).type(value))
+    with np.errstate(all="ignore"):
+        value = float(convert(literal(value, dtype), held(dtype)))
+    dtype = held(dtype)
     if np.isinf(value):
         return tirx.infinity(dtype) if value > 0 else tirx.const(0.0, dtype) - tirx.infinity(dtype)
     if np.isnan(value):
@@ -225,9 +250,14 @@ def constant(value: Any, dtype: str) -> Any:
 
 
 def cast(value: Any, source: str, to: str) -> Any:
-    """The language's cast: float to integer truncates, saturates and takes NaN to 0."""
+    """The language's cast: float to integer truncates, saturates and takes NaN to 0. Narrow floats come and go as float32."""
     if source == to:
         return value
+    source = held(source)
+    if to in NARROW:
+        if source != "float32" and source not in _SMALL:
+            value = INTRINSICS["sticky"](source, value if source == "float64" else value.astype("float64"))
+        return rounded(value.astype("float32"), to)
     if to == "bool":
         return ne(source, value, constant(0, source))
     if kind(source) == "float" and kind(to) == "int":
@@ -246,6 +276,15 @@ def cast(value: Any, source: str, to: str) -> Any:
         )
         return tirx.Select(ne(source, value, value), tirx.const(0, to), over)
     return value.astype(to)
+
+
+_SMALL = ("bool", "int8", "uint8", "int16", "uint16")
+"""Types whose numbers float32 holds."""
+
+
+def rounded(value: Any, dtype: str) -> Any:
+    """A float32 as a number of `dtype`, where that is a narrow float."""
+    return INTRINSICS[f"round_{dtype}"](dtype, value) if dtype in NARROW else value
 
 
 def _floordiv(a: Any, b: Any, sure: bool = False) -> Any:

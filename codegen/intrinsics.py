@@ -86,10 +86,12 @@ def _logical(word: Callable[..., Any], bits: Callable[..., Any]) -> Callable[...
 
 
 def _sign(t: str, a: Any) -> Any:
+    if t == "bool":
+        return a
     zero, one = (tirx.const(v, t) if kind(t) != "float" else tirx.FloatImm(t, float(v)) for v in (0, 1))
     if t.startswith("u"):
         return tirx.Select(tirx.GT(a, zero), one, zero)
-    small = tirx.Select(lt(t, a, zero), zero - one, zero if kind(t) != "float" else a)
+    small = tirx.Select(lt(t, a, zero), zero - one, zero if kind(t) != "float" else tirx.Select(eq(t, a, zero), zero, a))
     return tirx.Select(lt(t, zero, a), one, small)
 
 
@@ -108,7 +110,7 @@ def _divided(t: str, a: Any, b: Any) -> Any:
 def _absolute(t: str, a: Any) -> Any:
     if kind(t) == "float":
         return tirx.abs(a)
-    return a if t.startswith("u") else tirx.Select(tirx.LT(a, tirx.const(0, t)), _negated(t, a), a)
+    return a if t.startswith("u") or t == "bool" else tirx.Select(tirx.LT(a, tirx.const(0, t)), _negated(t, a), a)
 
 
 _FLAGGED = ("int32", "int64", "uint32", "uint64")

@@ -175,6 +175,18 @@ class Value:
     def single(self) -> Value:
         return self._cast("fptrunc", "float")
 
+    def extended(self, element: str) -> Value:
+        """A wider integer without sign."""
+        return self._cast("zext", element)
+
+    def cut(self, element: str) -> Value:
+        """The low bits of an integer."""
+        return self._cast("trunc", element)
+
+    @property
+    def is_nan(self) -> Value:
+        return self._binary("fcmp uno", self, "i1")
+
     def low_half(self) -> Value:
         """The low 32 of 64 bits."""
         return self._cast("trunc", "i32")

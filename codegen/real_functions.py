@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from .float_operations import lowered
+from .narrow_floats import FUNCTIONS as NARROW
 from .transcendental import EXACT, FUNCTIONS, definitions, symbol
 from .tvm_adapter import register_operation, tirx, tvm, tvm_ffi
 from .whole_numbers import FUNCTIONS as WHOLE
@@ -53,15 +54,17 @@ def _on_device(name: str, call: Any) -> Any:
     return tirx.call_pure_extern(call.ty, name, *call.args)
 
 
-_OPERATIONS = {name: register_operation(f"fluorite.{name}", partial(_on_device, name)) for name in sorted({*FUNCTIONS, *EXACT, *WHOLE})}
-_NAMES = {f"fluorite.{name}": name for name in (*FUNCTIONS, *EXACT, *WHOLE)}
+_ALL = (*FUNCTIONS, *EXACT, *WHOLE, *NARROW)
+_OPERATIONS = {name: register_operation(f"fluorite.{name}", partial(_on_device, name)) for name in sorted(_ALL)}
+_NAMES = {f"fluorite.{name}": name for name in _ALL}
 
 
 def _call(name: str, _dtype: str, *args: Any) -> Any:
-    return tvm.ir.Call(_OPERATIONS[name], args=args, ret_ty=args[0].ty)
+    result = tirx.const(0, NARROW[name][1]) if name in NARROW else args[0]
+    return tvm.ir.Call(_OPERATIONS[name], args=args, ret_ty=result.ty)
 
 
-CALLS: dict[str, Callable[..., Any]] = {name: partial(_call, name) for name in (*FUNCTIONS, *EXACT, *WHOLE)}
+CALLS: dict[str, Callable[..., Any]] = {name: partial(_call, name) for name in _ALL}
 """Operation -> its call, from the dtype and the arguments."""
 
 

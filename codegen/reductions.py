@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fluorite.algo.dtypes import kind
+from fluorite.algo.dtypes import held, kind
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary, cast
 from fluorite.algo.graph import Stage
 from fluorite.algo.identities import identity
@@ -17,9 +17,9 @@ ZERO = (as_expr(0),)
 def accumulators(s: Stage) -> tuple[Buffer, ...]:
     """One-element buffers that hold the running state of a reduction: its value, or the index and the best value of argmax and argmin."""
     assert s.reduction is not None
-    state = (Buffer(-2 * s.id, f"{s.name}_acc", s.dtype, (1,), "local"),)
+    state = (Buffer(-2 * s.id, f"{s.name}_acc", held(s.dtype), (1,), "local"),)
     if s.reduction.kind.startswith("arg"):
-        return (*state, Buffer(-2 * s.id - 1, f"{s.name}_best", s.value.dtype, (1,), "local"))
+        return (*state, Buffer(-2 * s.id - 1, f"{s.name}_best", held(s.value.dtype), (1,), "local"))
     return state
 
 

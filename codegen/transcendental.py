@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import angles, exponentials, logarithms, whole_numbers
+from . import angles, exponentials, logarithms, narrow_floats, whole_numbers
 from .lanes import FORMATS, Function, Lanes, Text, Value
 
 _BOTH: dict[str, Function] = {
@@ -39,6 +39,11 @@ def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
     for name, dtype, lanes in sorted(set(wanted)):
         if name in whole_numbers.FUNCTIONS:
             parts.append(whole_numbers.definition(name, symbol(name, dtype, lanes), dtype, lanes))
+            continue
+        if name in narrow_floats.FUNCTIONS:
+            part, needed = narrow_floats.definition(name, symbol(name, dtype, lanes), lanes)
+            parts.append(part)
+            declared |= needed
             continue
         text = Text(lanes)
         f = Lanes(text, dtype)

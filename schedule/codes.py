@@ -170,6 +170,7 @@ CODES: dict[str, str] = {
         "align begins every row of a stage at a multiple of some bytes: along the last axis that is stored, a power of two up to 64, for a "
         "stage whose memory its kernel takes for itself."
     ),
+    "P269": "float16, bfloat16 and the float8 types are computed on processors so far: code for devices does not convert their bits yet.",
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."

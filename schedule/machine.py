@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from fluorite.algo.dtypes import held, itemsize
 
 
 @dataclass(frozen=True)
@@ -25,5 +25,5 @@ class Machine:
         return self.kind != "llvm"
 
     def lanes(self, dtype: str) -> int:
-        """Elements of the widest vector."""
-        return max(1, self.vector_bytes // max(1, np.dtype(dtype).itemsize))
+        """Elements of the widest vector, in the type that they are computed in."""
+        return max(1, self.vector_bytes // itemsize(held(dtype)))

@@ -1,7 +1,7 @@
 """What every scalar operator means, on NumPy arrays. No operation warns; see the semantics that the language states.
 
 Integers wrap; // and % are floor division, by zero 0; shifts by the width or more give 0, or the sign; float to integer truncates and
-saturates, NaN is 0; max and min propagate NaN; round is half to even.
+saturates, NaN is 0; max and min propagate NaN; round is half to even. Narrow floats come and go as float32: see `dtypes`.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import kind
+from ..dtypes import NARROW, kind
 from .special import erf
 
 Array = np.ndarray[Any, Any]
@@ -22,6 +22,10 @@ def convert(x: Array, dtype: str) -> Array:
     out: Array
     if x.dtype == to:
         return x
+    if x.dtype.name in NARROW:
+        x = x.astype(np.float32)
+    if to.name in NARROW:
+        return (x if x.dtype.itemsize == 1 or x.dtype == np.float32 else _sticky(x.astype(np.float64))).astype(to)
     if to.kind == "b":
         out = x != 0
         return out
@@ -34,11 +38,23 @@ def convert(x: Array, dtype: str) -> Array:
     return x.astype(to)
 
 
+def _sticky(x: Array) -> Array:
+    """float64 as float32, the last bit 1 wherever something was lost: what that is then rounded to has been rounded once.
+
+    Rounding to odd: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008.
+    """
+    near = x.astype(np.float32)
+    bits = near.view(np.uint32)
+    back = near.astype(np.float64)
+    odd = (bits - (np.abs(back) > np.abs(x)).astype(np.uint32)) | np.uint32(1)
+    return np.where((back == x) | np.isnan(x), bits, odd).view(np.float32)
+
+
 def literal(value: Any, dtype: str) -> Array:
     """A Python number as a rank-0 array; integers wrap."""
     if kind(dtype) == "int" and isinstance(value, int):
         return np.asarray(value & (2**64 - 1), np.uint64).astype(dtype)
-    return np.asarray(value).astype(dtype)
+    return convert(np.asarray(value), dtype) if dtype in NARROW else np.asarray(value).astype(dtype)
 
 
 def _floordiv(a: Array, b: Array) -> Array:

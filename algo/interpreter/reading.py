@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ..dtypes import NARROW
 from ..expr import Axis, Expr, Op
 from ..linear import linear
 from .elementary import BOUNDARY
@@ -147,4 +148,6 @@ def _strided(source: Array, plans: Sequence[_Affine | Array], box: Box) -> Array
     moves = [any(c[k] for c, _ in forms) for k in range(rank)]
     shape = [n if m else 1 for n, m in zip(box.shape, moves, strict=True)]
     origin = part[tuple(slice(o, None) for o in offset)]
+    if origin.dtype.name in NARROW:  # NumPy's array interface has no names for these types
+        return as_strided(origin.view(f"u{origin.itemsize}"), shape, strides, writeable=False).view(origin.dtype)
     return as_strided(origin, shape, strides, writeable=False)

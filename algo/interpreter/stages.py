@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import kind
+from ..dtypes import held, kind
 from ..errors import InternalError, Problem, RunError
 from ..expr import Axis, Const, Expr, Op, Read, Size
 from ..extent import Extent, evaluate
@@ -84,7 +84,8 @@ class Evaluation:
                         f"its shape is {list(sources[r.source].shape)}",
                         "a larger input",
                     )
-        out = np.empty(spatial, self.working(s.dtype))
+        result = self.working(s.dtype)
+        out = np.empty(spatial, held(result) if s.reduction else result)
         axes = (*s.axes, *s.reduce_axes)
         with np.errstate(all="ignore"):
             if s.reduction is None:
@@ -102,7 +103,7 @@ class Evaluation:
                 self._product(s, factors, spatial, reduced, sources, out)
             else:
                 self._reduce(s, spatial, reduced, sources, out)
-        return out
+            return convert(out, result)
 
     def _product(
         self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape, sources: Mapping[int, Array], out: Array
@@ -125,7 +126,8 @@ class Evaluation:
         for ranges in slabs((*spatial, *reduced), SLAB):
             point = Point(self, Box((*s.axes, *s.reduce_axes), ranges, self.size), sources)
             inner, window = ranges[rank:], _window(ranges[:rank])
-            value = np.broadcast_to(point.value(s.value), point.box.shape)
+            each = point.value(s.value)
+            value = np.broadcast_to(convert(each, held(each.dtype.name)), point.box.shape)
             first = all(low == 0 for low, _ in inner)
             if arg:
                 position, chosen = extreme(s.reduction.kind, value, rank)
@@ -253,11 +255,15 @@ def apply(e: Op, args: list[Array], working: Any) -> Array:
     if e.op in ("lt", "le", "eq", "ne"):
         strong = next((a for a in e.args if not a.weak), None)
         inner = working(strong.dtype) if strong is not None else np.result_type(*args).name
-        return OPERATORS[e.op](*(convert(a, inner) for a in args))
+        return OPERATORS[e.op](*(computing(a, inner) for a in args))
     if e.op in ("isnan", "isinf", "isfinite"):
-        return OPERATORS[e.op](args[0])
-    out = OPERATORS[e.op](*(convert(a, result) for a in args))
-    return out if out.dtype == result else out.astype(result)
+        return OPERATORS[e.op](computing(args[0], args[0].dtype.name))
+    return convert(OPERATORS[e.op](*(computing(a, result) for a in args)), result)
+
+
+def computing(x: Array, dtype: str) -> Array:
+    """x as a value of `dtype`, in the type that operators compute in."""
+    return convert(convert(x, dtype), held(dtype))
 
 
 __all__ = ["IDENTITY", "JOIN", "SLAB", "Evaluation", "Point", "apply", "combine", "extreme", "slabs", "slabs_for"]

@@ -1,6 +1,7 @@
 """Numerics classes: how far a plan may move results. Weakest last."""
 from __future__ import annotations
 
+from ..dtypes import largest
 from .rules import Format
 
 CLASSES = ("exact", "reassociates", "precision", "relaxed")
@@ -20,8 +21,11 @@ def within(used: str, allowed: str) -> bool:
 
 
 def formats(class_: str) -> dict[str, Format]:
-    """The float types as kernels of this class may compute in them. float64 is its own reference, so both sides round."""
-    return {"float32": Format(_UNIT[class_], 2.0**-126, 3.4028234663852886e38),
+    """The float types as kernels of this class may compute in them. float64 is its own reference, so both sides round; so are the narrow
+    floats, whose every rounding is defined."""
+    return {"float16": Format(2.0**-11, 2.0**-24, largest("float16")), "bfloat16": Format(2.0**-8, 2.0**-133, largest("bfloat16")),
+            "float8_e4m3fn": Format(2.0**-4, 2.0**-9, 448.0), "float8_e5m2": Format(2.0**-3, 2.0**-16, 57344.0),
+            "float32": Format(_UNIT[class_], 2.0**-126, 3.4028234663852886e38),
             "float64": Format(2.0**-52, 2.0**-1022, 1.7976931348623157e308)}
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..dtypes import kind
+from ..dtypes import NARROW, kind
 from ..expr import REAL, Op
 from ..interpreter.elementary import OPERATORS, convert
 
@@ -71,6 +71,9 @@ def operator(e: Op, value: Array, args: list[Enclosure], form: Format | None, no
         if error is None:
             return Enclosure(value, None, mark)
         return Enclosure(value, error, either(mark, error > 0))
+    if e.dtype in NARROW:
+        found = _narrow(e, np.asarray(value, np.float64), args, form, nonnegative)
+        return found._replace(undecided=either(mark, found.undecided))
     moved: Array | None = None
     if e.op == "cast":
         moved, rounds = args[0].error, _cast_rounds(args[0].value, form)
@@ -84,6 +87,34 @@ def operator(e: Op, value: Array, args: list[Enclosure], form: Format | None, no
     if e.op in ("where", "mod", "floordiv") and moved is not None:
         mark = either(mark, _jumped(e, args, form))
     return Enclosure(bounded.value, bounded.error, either(mark, bounded.undecided))
+
+
+def _narrow(e: Op, value: Array, args: list[Enclosure], form: Format, nonnegative: bool) -> Enclosure:
+    """Where no operand is off, neither is a narrow float: its operations are defined to the bit, but for the real functions. Where one is,
+    both results are rounded, so that they may end up one place further apart."""
+    given = [a.error for a in args if a.error is not None]
+    moved = None if not given else args[0].error if e.op == "cast" else _moved(e, value, args, form, nonnegative)
+    rounds: Any = 2 * form.unit + 2 * FUNCTION_ULPS * 2.0**-24
+    past = ~np.isfinite(value)
+    if e.op in REAL and e.op != "sqrt":
+        near = np.abs(OPERATORS[e.op](*(a.value for a in args))) <= form.largest * (1 + 2 * form.unit)
+        open_ = past & near
+    elif moved is None:
+        return Enclosure(value)
+    else:
+        open_ = np.zeros((), bool)
+        rounds = 0 if e.op in _EXACT else np.where(moved > 0, rounds, 0)
+    for error in given:
+        open_ = open_ | past & (error > 0)
+    bounded = settle(value, moved, rounds, form, e.op in _PERIODIC)
+    jumps: Array | None = None
+    if e.op in _STEPS and bounded.error is not None:
+        jumps = bounded.error > 0
+    elif e.op in ("where", "mod", "floordiv") and moved is not None:
+        jumps = _jumped(e, args, form)
+    if not open_.any():
+        return bounded._replace(undecided=either(bounded.undecided, jumps))
+    return Enclosure(bounded.value, np.where(open_, np.inf, loose(bounded)), either(bounded.undecided, open_, jumps))
 
 
 def roundings(op: str) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from ..graph import Graph, Stage
 from ..interpreter.stages import Evaluation
 from .rules import Enclosure
-from .stages import EnclosingEvaluation
+from .stages import EnclosingEvaluation, numbers
 
 Array = np.ndarray[Any, Any]
 SAFETY = 8.0
@@ -26,10 +26,11 @@ _SAMPLES, _SAMPLES_OF_FEW, _FEW = 4, 16, 256
 
 def is_loose(truth: Enclosure) -> bool:
     """Whether an output's bound says little about it."""
-    if truth.error is None or not truth.value.size or truth.value.dtype.kind != "f":
+    value = numbers(truth.value)
+    if truth.error is None or not value.size or value.dtype.kind != "f":
         return False
-    finite = np.isfinite(truth.error) & np.isfinite(truth.value)
-    return bool(finite.any()) and float(truth.error[finite].max()) > LOOSE * float(np.abs(truth.value[finite]).max())
+    finite = np.isfinite(truth.error) & np.isfinite(value)
+    return bool(finite.any()) and float(truth.error[finite].max()) > LOOSE * float(np.abs(value[finite]).max())
 
 
 def tightened(truth: Enclosure, deviation: float) -> Enclosure:
@@ -54,13 +55,14 @@ def deviations(
         own = bounding.bounded(s, {i: Enclosure(exact[i]) for i in s.sources})
         exact[s.id] = own.value
         for n, held in enumerate(samples):
-            value = plain.stage(s, held)
+            value = numbers(plain.stage(s, held))
             if own.error is not None and value.dtype.kind == "f":
                 push = np.where(np.isfinite(own.error), own.error, 0)
                 value = value + push * (1.0 if n == 0 else rng.uniform(-1, 1, value.shape))
             held[s.id] = value
     with np.errstate(all="ignore"):
-        return {i: max((_largest(held[i] - exact[i]) for held in samples), default=0.0) for i in outputs if exact[i].dtype.kind == "f"}
+        floats = {i: value for i in outputs if (value := numbers(exact[i])).dtype.kind == "f"}
+        return {i: max((_largest(numbers(held[i]) - value) for held in samples), default=0.0) for i, value in floats.items()}
 
 
 def _largest(difference: Array) -> float:

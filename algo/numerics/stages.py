@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import kind
+from ..dtypes import NARROW, kind
 from ..expr import Axis, Const, Expr, Op, Read, Size
 from ..graph import Graph, Stage
 from ..interpreter.contraction import multiply, splits
@@ -221,12 +221,13 @@ class EnclosingPoint(Point):
                 value = apply(e, [p.value for p in parts], self.of.working)
                 return operator(e, value, parts, None if e.weak and kind(e.dtype) == "int" else self.of.form(e.dtype),
                                 never_negative(args[0], self.of.nonnegative))
-        return Enclosure(self.value(e))
+        return Enclosure(numbers(self.value(e)))
 
     def _read(self, source: int, index: tuple[Expr, ...]) -> Enclosure:
         whole = self.bounds[source]
         value, error, mark = (None if t is None else gather(t, index, self.box, self.value) for t in whole)
         assert value is not None
+        value = numbers(value)
         for i in index:
             if not reads(i) or (place := self.bound(i)).error is None:
                 continue
@@ -236,6 +237,11 @@ class EnclosingPoint(Point):
             error = np.where(astray, np.inf if np.isnan(reach) else reach, loose(Enclosure(value, error)))
             mark = either(mark, astray)
         return Enclosure(value, error, mark)
+
+
+def numbers(x: Array) -> Array:
+    """Narrow floats as float64, in which bounds are computed."""
+    return x.astype(np.float64) if x.dtype.name in NARROW else x
 
 
 def never_negative(e: Expr, known: Mapping[int, bool]) -> bool:
@@ -262,4 +268,4 @@ def never_negative(e: Expr, known: Mapping[int, bool]) -> bool:
     return False
 
 
-__all__ = ["EnclosingEvaluation", "never_negative"]
+__all__ = ["EnclosingEvaluation", "never_negative", "numbers"]

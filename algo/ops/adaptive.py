@@ -16,7 +16,7 @@ from ..extent import Extent, ceildiv
 from ..reducing import reduce_axes
 from ..tensor import Tensor
 from ..trace import build_stage
-from .derived import real
+from .reductions import rounded, summand
 from .windows import SPACE, TAPS, image, lowest, spatial, zero
 
 
@@ -61,7 +61,7 @@ def _pooled(what: str, rank: int, x: Any, size: Any, largest: bool) -> Tensor:
                 for more in inside[1:]:
                     met = met & more
                 found = E.where(met, found, cast(lowest(t.dtype) if largest else zero(t.dtype), t.dtype))
-            return found if largest else real(found)
+            return found if largest else summand(found)
 
         return reduce_axes("max" if largest else "sum", list(TAPS[rank]), tap, {k: p.taps for k, p in zip(TAPS[rank], parts, strict=True)})
 
@@ -73,7 +73,7 @@ def _pooled(what: str, rank: int, x: Any, size: Any, largest: bool) -> Tensor:
         count: Expr = as_expr(1)
         for p, e in zip(parts, i[2:], strict=True):
             count = count * (as_expr(p.taps) if p.even else p.end(e) - p.first(e))
-        return total[i] / cast(count, total.dtype)
+        return rounded(total[i] / cast(count, total.dtype), t.dtype)
 
     return build_stage(names, divided, extents=extents)
 

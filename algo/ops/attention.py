@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import expr as E
 from ..building import operator
-from ..dtypes import kind
+from ..dtypes import NARROW, held, kind
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent
 from ..tensor import Tensor
@@ -18,6 +18,7 @@ from .gather import integers
 from .normalize import softmax
 from .order import repeat
 from .products import contracted
+from .reductions import mapped, rounded
 from .shapes import broadcast, element, labels, shown, tensor
 from .views import swapaxes
 
@@ -63,7 +64,8 @@ def attention(
     query seeing all; with `window` it sees keys at a distance below it only. A query that sees no key gives zeros.
 
     Where k and v have fewer heads (axis -3) than q, each serves a group of as many queries in a row (grouped queries, Ainslie et al.,
-    2023). Stages `scores scaled softmax`, and the result, with the axes of matmul.
+    2023). Stages `scores scaled softmax`, and the result, with the axes of matmul; of narrow
+    floats they are float32, and the result is rounded once.
     """
     query, key, value = _operands("attention", q, k, v)
     _require_window(window)
@@ -158,14 +160,14 @@ def _shared(what: str, query: Tensor, other: Tensor) -> Tensor:
 
 
 def _attended(what: str, query: Tensor, key: Tensor, value: Tensor, mask: Any, bias: Any, sight: Sight, scale: float | None) -> Tensor:
-    scores = contracted(query, swapaxes(_shared(what, query, key), -1, -2), name="scores")
+    scores = contracted(query, swapaxes(_shared(what, query, key), -1, -2), name="scores", rounds=False)
     seen, added = _given(what, scores, mask, bias)
     d = query.shape[-1]
 
     def factor() -> Expr:
         if scale is not None:
             return as_expr(float(scale))
-        return as_expr(1 / math.sqrt(d)) if isinstance(d, int) else E.unary("rsqrt", E.cast(as_expr(d), query.dtype))
+        return as_expr(1 / math.sqrt(d)) if isinstance(d, int) else E.unary("rsqrt", E.cast(as_expr(d), scores.dtype))
 
     def scored(*i: Expr) -> Any:
         e = scores[i] * factor()
@@ -176,7 +178,10 @@ def _attended(what: str, query: Tensor, key: Tensor, value: Tensor, mask: Any, b
     names = labels(scores.axis_names)
     scaled = build_stage(names, scored, name="scaled", extents=dict(zip(names, scores.shape, strict=True)))
     weights = softmax(scaled, where=_visible(scores.shape, seen, added, sight))
-    return contracted(weights, _shared(what, query, value), name="attended" if what == "cached_attention" else None)
+    name = "attended" if what == "cached_attention" else None
+    if value.dtype not in NARROW:
+        return contracted(weights, _shared(what, query, value), name=name)
+    return mapped(contracted(weights, _shared(what, query, value), name="sum"), lambda e: rounded(e, value.dtype), name=name)
 
 
 def _given(what: str, scores: Tensor, mask: Any, bias: Any) -> tuple[Tensor | None, list[Tensor]]:
@@ -188,7 +193,7 @@ def _given(what: str, scores: Tensor, mask: Any, bias: Any) -> tuple[Tensor | No
         t = tensor(value, what)
         if name == "mask" and t.dtype == "bool":
             seen = t
-        elif t.dtype == scores.dtype:
+        elif held(t.dtype) == scores.dtype:
             added.append(t)
         else:
             said = (

@@ -15,9 +15,8 @@ from ..reducing import reduce_axes
 from ..tensor import Bounded, Tensor
 from ..trace import build_stage
 from .convolution import divides
-from .derived import real
 from .normalize import at, over
-from .reductions import mean_, var_
+from .reductions import mean_, rounded, summand, var_
 from .shapes import shown, tensor
 from .views import made
 
@@ -52,9 +51,9 @@ def _normal(
     scale, shift = factors
 
     def value(i: Sequence[Expr]) -> Any:
-        y = (real(t[tuple(i)]) - centre(i)) * E.unary("rsqrt", spread(i) + eps)
+        y = (summand(t[tuple(i)]) - centre(i)) * E.unary("rsqrt", spread(i) + eps)
         y = y if scale is None else y * scale[i[1]]
-        return y if shift is None else y + shift[i[1]]
+        return rounded(y if shift is None else y + shift[i[1]], t.dtype)
 
     return over(t, value)
 
@@ -139,13 +138,13 @@ def local_response_norm(x: Any, size: int, *, alpha: float = 1e-4, beta: float =
 
     def value(*i: Expr) -> Expr:
         def tap(near: Expr) -> Expr:
-            e = real(source[(i[0], i[1] + near - size // 2, *i[2:])])
+            e = summand(source[(i[0], i[1] + near - size // 2, *i[2:])])
             return e * e
 
         return reduce_axes("sum", ["k"], tap, {"k": size})
 
     power = build_stage(names, value, name="sum", extents=dict(zip(names, t.shape, strict=True)))
-    return over(t, lambda i: real(t[tuple(i)]) / E.power(k + alpha / size * power[tuple(i)], beta))
+    return over(t, lambda i: rounded(summand(t[tuple(i)]) / E.power(k + alpha / size * power[tuple(i)], beta), t.dtype))
 
 
 @operator

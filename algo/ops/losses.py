@@ -1,7 +1,7 @@
 """Losses between two tensors of one shape. Each is a stage of the loss of every element, then its mean or sum.
 
 `reduction` is "mean" (over all elements), "sum" or "none". Stages: the operator's own name with "none", else `each` and those of the
-mean or sum. Names and formulas follow PyTorch's unless they say otherwise.
+mean or sum. Losses of narrow floats are float32. Names and formulas follow PyTorch's unless they say otherwise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Softmax and the normalisations."""
+"""Softmax and the normalisations. Of narrow floats they are computed in float32 and rounded at the end."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from typing import Any
 
 from .. import expr as E
 from ..building import operator
-from ..dtypes import kind
+from ..dtypes import kind, largest
 from ..expr import Expr, as_expr, refuse
 from ..tensor import Tensor
 from ..trace import build_stage
-from .derived import real
-from .reductions import Axes, along, mapped, mean_, reduced, var_
+from .reductions import Axes, along, mapped, mean_, reduced, rounded, summand, var_
 from .shapes import AxisLike, axis_numbers, broadcast, element, labels, shown, tensor
 from .views import expanded
 
 Mask = Callable[[Sequence[Expr]], Expr]
-LOWEST = {"float32": -3.4028234663852886e38, "float64": -1.7976931348623157e308}
 
 
 def _floating(x: Any, what: str) -> Tensor:
@@ -50,15 +48,15 @@ def softmax(x: Any, axis: AxisLike = -1, *, where: Any = None) -> Tensor:
     present = where if callable(where) else _mask(t, where)
     if present is None:
         top, _ = along("max", t, gone, name="max")
-        raised = over(t, lambda i: E.unary("exp", t[tuple(i)] - at(top, i, gone)), "exp")
+        raised = over(t, lambda i: E.unary("exp", summand(t[tuple(i)]) - at(top, i, gone)), "exp")
         total, _ = along("sum", raised, gone, name="sum")
-        return over(t, lambda i: raised[tuple(i)] / at(total, i, gone))
+        return over(t, lambda i: rounded(raised[tuple(i)] / at(total, i, gone), t.dtype))
     # -inf would do but for rows without any element, where it leaves inf - inf
-    kept = over(t, lambda i: E.where(present(i), t[tuple(i)], LOWEST[t.dtype]), "masked")
+    kept = over(t, lambda i: E.where(present(i), t[tuple(i)], -largest(t.dtype)), "masked")
     top, _ = along("max", kept, gone, name="max")
-    raised = over(t, lambda i: E.where(present(i), E.unary("exp", t[tuple(i)] - at(top, i, gone)), 0.0), "exp")
+    raised = over(t, lambda i: E.where(present(i), E.unary("exp", summand(t[tuple(i)]) - at(top, i, gone)), 0.0), "exp")
     total, _ = along("sum", raised, gone, name="sum")
-    return over(t, lambda i: E.where(at(total, i, gone) > 0, raised[tuple(i)] / at(total, i, gone), 0.0))
+    return over(t, lambda i: rounded(E.where(at(total, i, gone) > 0, raised[tuple(i)] / at(total, i, gone), 0.0), t.dtype))
 
 
 def _mask(t: Tensor, where: Any) -> Mask | None:
@@ -86,7 +84,7 @@ def log_softmax(x: Any, axis: AxisLike = -1) -> Tensor:
     """log(softmax(x)) without loss of accuracy. Stages `max sum`, and the difference."""
     t = _floating(x, "log_softmax")
     top, total, gone = _shifted(t, axis)
-    return over(t, lambda i: (t[tuple(i)] - at(top, i, gone)) - E.unary("log", at(total, i, gone)))
+    return over(t, lambda i: rounded((summand(t[tuple(i)]) - at(top, i, gone)) - E.unary("log", at(total, i, gone)), t.dtype))
 
 
 @operator
@@ -96,7 +94,9 @@ def logsumexp(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
     top, total, gone = _shifted(t, axis)
     names = labels(total.axis_names)
     result = build_stage(
-        names, lambda *i: E.unary("log", at(total, i, ())) + at(top, i, ()), extents=dict(zip(names, total.shape, strict=True))
+        names,
+        lambda *i: rounded(E.unary("log", at(total, i, ())) + at(top, i, ()), t.dtype),
+        extents=dict(zip(names, total.shape, strict=True)),
     )
     return expanded(result, gone) if keepdims else result
 
@@ -106,7 +106,7 @@ def _shifted(t: Tensor, axis: Axes) -> tuple[Tensor, Tensor, tuple[int, ...]]:
     gone = axis_numbers(axis, t.axis_names, "logsumexp")
     top, _ = along("max", t, gone, name="max")
     top = mapped(top, lambda m: E.where(E.Op("isfinite", (m,), "bool", False), m, 0.0), name="shift")
-    total, _ = reduced("sum", t, gone, lambda i: E.unary("exp", t[i] - at(top, i, gone)), "sum")
+    total, _ = reduced("sum", t, gone, lambda i: E.unary("exp", summand(t[i]) - at(top, i, gone)), "sum")
     return top, total, gone
 
 
@@ -123,7 +123,7 @@ def layer_norm(x: Any, scale: Any = None, shift: Any = None, *, axis: Axes = -1,
     factors = _fitting(t, scale, shift, "layer_norm")
 
     def value(i: Sequence[Expr]) -> Any:
-        y = (real(t[tuple(i)]) - element(centre, i, t.shape)) * E.unary("rsqrt", at(spread, i, gone) + eps)
+        y = (summand(t[tuple(i)]) - element(centre, i, t.shape)) * E.unary("rsqrt", at(spread, i, gone) + eps)
         return _affine(y, factors, i, t)
 
     return over(t, value)
@@ -134,9 +134,9 @@ def rms_norm(x: Any, scale: Any = None, *, axis: Axes = -1, eps: float = 1e-6) -
     """x / sqrt(mean(x * x) + eps) over `axis`, times `scale`. Stages `square mean`, and the result."""
     t = tensor(x, "rms_norm")
     gone = axis_numbers(axis, t.axis_names, "rms_norm")
-    power = mean_(mapped(t, lambda e: real(e) * real(e), name="square"), gone)
+    power = mean_(mapped(t, lambda e: summand(e) * summand(e), name="square"), gone)
     factors = _fitting(t, scale, None, "rms_norm")
-    return over(t, lambda i: _affine(real(t[tuple(i)]) * E.unary("rsqrt", at(power, i, gone) + eps), factors, i, t))
+    return over(t, lambda i: _affine(summand(t[tuple(i)]) * E.unary("rsqrt", at(power, i, gone) + eps), factors, i, t))
 
 
 def _fitting(t: Tensor, scale: Any, shift: Any, what: str) -> tuple[Tensor | None, Tensor | None]:
@@ -151,4 +151,4 @@ def _affine(y: Expr, factors: tuple[Tensor | None, Tensor | None], i: Sequence[E
     scale, shift = factors
     if scale is not None:
         y = y * element(scale, i, t.shape)
-    return y if shift is None else y + element(shift, i, t.shape)
+    return rounded(y if shift is None else y + element(shift, i, t.shape), t.dtype)

@@ -7,13 +7,13 @@ from typing import Any
 
 from .. import expr as E
 from ..building import operator
+from ..dtypes import NARROW
 from ..expr import Expr, as_expr, cast, refuse
 from ..extent import Extent
 from ..reducing import reduce_axes
 from ..tensor import Tensor
 from ..trace import build_stage
-from .derived import real
-from .reductions import mapped, reduced
+from .reductions import mapped, reduced, rounded, summand
 from .windows import SPACE, TAPS, Window, image, lowest, spatial, surrounded, windows, zero
 
 
@@ -72,13 +72,13 @@ def max_pool3d(x: Any, window: Any, *, stride: Any = None, padding: Any = 0, dil
 def _avg_pool(what: str, rank: int, x: Any, window: Any, stride: Any, padding: Any, include: bool, ceil: bool) -> Tensor:
     t, made, names, extents = _prepared(what, rank, x, window, stride, padding, 1, ceil)
     source = surrounded(t, made, zero(t.dtype))
-    total = build_stage(names, _over("sum", made, lambda i: real(source[i])), extents=extents, name="sum")
+    total = build_stage(names, _over("sum", made, lambda i: summand(source[i])), extents=extents, name="sum")
 
     def divided(*i: Expr) -> Any:
         count: Expr = as_expr(1)
         for w, size, position in zip(made, t.shape[2:], i[2:], strict=True):
             count = count * _count(w, size, position, include)
-        return total[i] / cast(count, total.dtype)
+        return rounded(total[i] / cast(count, total.dtype), t.dtype)
 
     return build_stage(names, divided, extents=extents)
 
@@ -121,13 +121,13 @@ def _lp_pool(what: str, rank: int, x: Any, window: Any, p: Any, stride: Any, cei
     source = surrounded(t, made, zero(t.dtype))
 
     def powered(i: Any) -> Any:
-        e = real(source[i])
+        e = summand(source[i])
         return e * e if p == 2 else E.unary("abs", e) if p == 1 else E.power(E.unary("abs", e), float(p))
 
     total = build_stage(names, _over("sum", made, powered), extents=extents, name="sum")
-    if p == 1:
+    if p == 1 and t.dtype not in NARROW:
         return total
-    return mapped(total, lambda e: E.unary("sqrt", e) if p == 2 else E.power(e, 1 / p))
+    return mapped(total, lambda e: rounded(e if p == 1 else E.unary("sqrt", e) if p == 2 else E.power(e, 1 / p), t.dtype))
 
 
 @operator
@@ -146,12 +146,12 @@ def lp_pool2d(x: Any, window: Any, *, p: float = 2, stride: Any = None, ceil: bo
 def _global_avg(what: str, rank: int, x: Any) -> Tensor:
     t = image(x, what, rank)
     over = tuple(range(2, rank + 2))
-    total, _ = reduced("sum", t, over, lambda i: real(t[i]), "sum")
+    total, _ = reduced("sum", t, over, lambda i: summand(t[i]), "sum")
     count: Extent = 1
     for n in t.shape[2:]:
         count = count * n
     names = [n or f"i{d}" for d, n in enumerate(total.axis_names)]
-    return build_stage(names, lambda *i: total[i] / as_expr(count), extents=dict(zip(names, total.shape, strict=True)))
+    return build_stage(names, lambda *i: rounded(total[i] / as_expr(count), t.dtype), extents=dict(zip(names, total.shape, strict=True)))
 
 
 @operator

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..building import operator
 from ..expr import Expr, as_expr, cast, common, refuse
-from ..reducing import ACCUMULATOR, reduce_axes
+from ..reducing import ACCUMULATOR, reduce_axes, unrounded
 from ..tensor import Tensor
 from ..trace import build_stage
 from .arithmetic import add
@@ -32,7 +32,8 @@ def matmul(a: Any, b: Any) -> Tensor:
     return contracted(tensor(a, "matmul"), tensor(b, "matmul"))
 
 
-def contracted(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def contracted(x: Tensor, y: Tensor, name: str | None = None, *, rounds: bool = True) -> Tensor:
+    """x @ y; of narrow floats in float32 still, unless it `rounds`."""
     if x.ndim == 0 or y.ndim == 0:
         raise refuse("A307", f"matmul of {shown(x.shape)} and {shown(y.shape)}", "each needs at least one axis", "a * b")
     row, column = x.ndim > 1, y.ndim > 1
@@ -59,7 +60,8 @@ def contracted(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
             right = outer[1].index(lead, shape) + [k] + ([at["j"]] if column else [])
             return product(x[tuple(left)], y[tuple(right)])
 
-        return reduce_axes("sum", ["k"], inner, {"k": k})
+        total = reduce_axes("sum", ["k"], inner, {"k": k})
+        return total if rounds else unrounded(total)
 
     return build_stage(names, value, name=name, extents=extents)
 

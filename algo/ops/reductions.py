@@ -7,9 +7,10 @@ from typing import Any, TypeAlias, overload
 
 from .. import expr as E
 from ..building import operator
+from ..dtypes import NARROW
 from ..expr import Expr, Op, Reduce, as_expr
 from ..extent import Extent
-from ..reducing import ACCUMULATOR, reduce, reduce_axes
+from ..reducing import ACCUMULATOR, reduce, reduce_axes, unrounded, wide
 from ..tensor import Index, Tensor
 from ..trace import build_stage
 from .derived import real
@@ -75,7 +76,8 @@ def sum(x: Body, /, *, over: Over = None) -> Any: ...
 @overload
 def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
 def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
-    """The sum over `axis` (numbers or names; None is all), or over the axes of a lambda. Narrow integers and bool are summed in 32 bits."""
+    """The sum over `axis` (numbers or names; None is all), or over the axes of a lambda. Narrow integers and bool are summed in 32 bits,
+    narrow floats in float32, rounded at the end."""
     return reduce("sum", x, over) if callable(x) else _sum(x, axis, keepdims, name=name)
 
 
@@ -151,6 +153,16 @@ def count(shape: Sequence[Extent], over: Sequence[int]) -> Extent:
     return total
 
 
+def summand(e: Any) -> Expr:
+    """As `real`, and narrow floats as float32, so that only the end result of an operator is rounded."""
+    return wide(real(e))
+
+
+def rounded(e: Any, like: str) -> Expr:
+    """The end result of an operator on elements of type `like`."""
+    return E.cast(e, like) if like in NARROW else as_expr(e)
+
+
 def mapped(x: Tensor, fn: Callable[[Expr], Any], name: str | None = None) -> Tensor:
     """One stage that maps every element."""
     names = labels(x.axis_names)
@@ -166,11 +178,12 @@ def count_nonzero(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @operator
-def mean_(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
+def mean_(x: Any, axis: Axes = None, keepdims: bool = False, *, rounds: bool = False) -> Tensor:
+    """The mean over axes; that of narrow floats in float32 still, unless it `rounds`."""
     t = tensor(x, "mean")
-    total, over = reduced("sum", t, axis, lambda i: real(t[i]), name="sum")
+    total, over = reduced("sum", t, axis, lambda i: summand(t[i]), name="sum")
     n = as_expr(count(t.shape, over))
-    result = mapped(total, lambda e: e / n)
+    result = mapped(total, lambda e: rounded(e / n, t.dtype if rounds else "float32"))
     return expanded(result, over) if keepdims else result
 
 
@@ -181,13 +194,14 @@ def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None 
 def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
     """The arithmetic mean over axes, or over the axes of a lambda; integers give float32."""
     if not callable(x):
-        return mean_(x, axis, keepdims, name=name)
-    total = reduce("sum", x, over)
+        return mean_(x, axis, keepdims, rounds=True, name=name)
+    summed = reduce("sum", x, over)
+    total = unrounded(summed)
     assert isinstance(total, Reduce)
     n: Expr = as_expr(1)
     for a in total.axes:
         n = n * Op("extent", (a,), "int32", True)  # known once the reads have been seen
-    return Reduce("sum", total.axes, total.extents, real(total.body), real(total.body).dtype) / n
+    return rounded(Reduce("sum", total.axes, total.extents, real(total.body), real(total.body).dtype) / n, summed.dtype)
 
 
 @operator
@@ -195,7 +209,7 @@ def var(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int = 
     """The mean squared distance from the mean; `correction` is taken off the number of elements."""
     t = tensor(x, "var")
     total, n, over = _squares(t, axis, correction)
-    result = mapped(total, lambda e: e / n)
+    result = mapped(total, lambda e: rounded(e / n, t.dtype))
     return expanded(result, over) if keepdims else result
 
 
@@ -204,13 +218,13 @@ def std(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int = 
     """The square root of the variance."""
     t = tensor(x, "std")
     total, n, over = _squares(t, axis, correction)
-    result = mapped(total, lambda e: E.unary("sqrt", e / n))
+    result = mapped(total, lambda e: rounded(E.unary("sqrt", e / n), t.dtype))
     return expanded(result, over) if keepdims else result
 
 
 @operator
 def var_(x: Tensor, axis: Axes, centre: Tensor) -> Tensor:
-    """The variance about a mean that is known (with axes of extent 1)."""
+    """The variance about a mean that is known (with axes of extent 1); that of narrow floats in float32 still."""
     total, n, _ = _squares(x, axis, 0, centre)
     return mapped(total, lambda e: e / n)
 
@@ -221,7 +235,7 @@ def _squares(x: Tensor, axis: Axes, correction: int, known: Tensor | None = None
     centre = mean_(x, over, True) if known is None else known
 
     def distance(i: Index) -> Expr:
-        off = E.binary("sub", real(x[i]), centre[tuple(as_expr(0) if d in over else e for d, e in enumerate(i))])
+        off = E.binary("sub", summand(x[i]), centre[tuple(as_expr(0) if d in over else e for d, e in enumerate(i))])
         return off * off
 
     total, _ = reduced("sum", x, over, distance, name="sum")

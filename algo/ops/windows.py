@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dtypes
 from ..dtypes import kind
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent, ceildiv, maximum, minimum
@@ -137,11 +138,11 @@ def lowest(dtype: str) -> bool | int | float:
     """What no element is below."""
     if dtype == "bool":
         return False
-    return float("-inf") if kind(dtype) == "float" else int(np.iinfo(dtype).min)
+    return dtypes.lowest(dtype) if kind(dtype) == "float" else int(np.iinfo(dtype).min)
 
 
 def highest(dtype: str) -> bool | int | float:
     """What no element is above."""
     if dtype == "bool":
         return True
-    return float("inf") if kind(dtype) == "float" else int(np.iinfo(dtype).max)
+    return -dtypes.lowest(dtype) if kind(dtype) == "float" else int(np.iinfo(dtype).max)

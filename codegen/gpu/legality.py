@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
+from fluorite.algo.dtypes import NARROW
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.extent import Extent
 from fluorite.algo.graph import Stage
+from fluorite.algo.rewriting import walk
 from fluorite.schedule.directives import (
     ComputeAt,
     Directive,
@@ -178,6 +180,10 @@ def moved_nest(s: Stage, nest: Nest, ds: Directives, memory: str, inside_threads
 def any_nest(s: Stage, nest: Nest, ds: Directives, lanes: Callable[[str], int]) -> list[Problem]:
     """What holds for every nest of a GPU kernel."""
     out: list[Problem] = []
+    narrow = next((e.dtype for e in walk(s.value) if getattr(e, "dtype", "") in NARROW), s.dtype if s.dtype in NARROW else None)
+    if narrow is not None:
+        why = "GPUs have no code for it yet"
+        out.append(_problem(place_of(ds), "P269", s, f"{s.name} is computed in {narrow}", why, "target: {kind: llvm}", "fl.f32"))
     for loop in nest.loops:
         width = lanes(s.dtype)
         if loop.kind == VECTOR and isinstance(loop.extent, int) and loop.extent > width:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from fluorite.algo.dtypes import held
 from fluorite.algo.errors import PlanError
 from fluorite.algo.extent import Extent, ceildiv
 from fluorite.algo.graph import Stage
@@ -21,7 +22,7 @@ MOST = 64
 
 def stored_in(work: Context, s: Stage, memory: str, stored: Sequence[Interval]) -> Buffer:
     """The buffer that holds what is stored of s, and from now on its values."""
-    buffer = Buffer(s.id, s.name, s.dtype, aligned(work, s, tuple(i.bound for i in stored)), memory)
+    buffer = Buffer(s.id, s.name, held(s.dtype) if memory == "local" else s.dtype, aligned(work, s, tuple(i.bound for i in stored)), memory)
     if work.plan.gpu and not all(isinstance(n, int) for n in buffer.shape):
         raise legality.symbolic(s, buffer.shape, work.plan.directives.get(s.id, ()))
     if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):

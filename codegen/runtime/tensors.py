@@ -11,6 +11,7 @@ from .ffi import Shape, Tensor, ffi_dtype, from_dlpack, get_global_func
 
 ALIGNMENT = 64
 _REGISTERED = 2  # `dtype.isbuiltin` of dtypes that a package adds to NumPy
+_HALF = np.dtype(np.float16)
 _BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 
 
@@ -29,8 +30,9 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def bits_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array itself, or its bits as integers where NumPy cannot export the dtype (bfloat16, float8)."""
-    return array.view(_BITS[array.dtype.itemsize]) if array.dtype.isbuiltin == _REGISTERED else array
+    """The array itself, or the bits of narrow floats (float16, bfloat16, float8) as integers, which is how kernels take them."""
+    narrow = array.dtype.isbuiltin == _REGISTERED or array.dtype == _HALF
+    return array.view(_BITS[array.dtype.itemsize]) if narrow else array
 
 
 def borrow(array: np.ndarray[Any, Any], alignment: int = ALIGNMENT) -> Tensor | None:
@@ -38,14 +40,14 @@ def borrow(array: np.ndarray[Any, Any], alignment: int = ALIGNMENT) -> Tensor | 
     if not array.flags.c_contiguous or not array.dtype.isnative:
         return None
     if not array.size:
-        return _retyped(_nothing(), array.shape, array.dtype.name)  # NumPy gives no strides that kernels would accept
+        return _retyped(_nothing(), array.shape, bits_of(array).dtype.name)  # NumPy gives no strides that kernels would accept
     bits = bits_of(array)
     if not bits.flags.writeable:
         bits = np.asarray(_Writable(bits))
     tensor = from_dlpack(bits)
     if tensor.data_ptr() % alignment:  # `require_alignment=` would raise, which takes 30 us
         return None
-    return tensor if bits.dtype == array.dtype else _retyped(tensor, array.shape, array.dtype.name)
+    return tensor
 
 
 class _Writable:
