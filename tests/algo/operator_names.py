@@ -161,3 +161,51 @@ ATTENTION: Published = {
     "sinusoidal_positions": (lambda q: fl.sinusoidal_positions(q.shape[2], 8), {"q": HEADS}, "sinusoidal_positions[t c]"),
     "alibi": (lambda q: fl.alibi(4, q.shape[2], q.shape[2]), {"q": HEADS}, "alibi[h i j]"),
 }  # fmt: skip
+
+COLOUR, PLANE = {"x": fl.f32("n", 3, "h", "w")}, {"x": fl.f32("h", "w")}
+IMAGES: Published = {
+    "resize": (
+        lambda x: fl.resize(x, (5, 6)), {"x": IMAGE},
+        "resize/weights_y[i ky], resize/rows[n i1 h w | ky], resize/weights_x[i kx], resize[n i1 h w | kx]",
+    ),
+    "rgb_to_gray": (lambda x: fl.rgb_to_gray(x), COLOUR, "rgb_to_gray[n i1 h w]"),
+    "rgb_to_yuv": (lambda x: fl.rgb_to_yuv(x), COLOUR, "rgb_to_yuv[n i1 h w | k]"),
+    "yuv_to_rgb": (lambda x: fl.yuv_to_rgb(x), COLOUR, "yuv_to_rgb[n i1 h w | k]"),
+    "rgb_to_ycbcr": (lambda x: fl.rgb_to_ycbcr(x), COLOUR, "rgb_to_ycbcr/mixed[n i1 h w | k], rgb_to_ycbcr[n i1 h w]"),
+    "ycbcr_to_rgb": (lambda x: fl.ycbcr_to_rgb(x), COLOUR, "ycbcr_to_rgb/mixed[n i1 h w | k], ycbcr_to_rgb[n i1 h w]"),
+    "rgb_to_hsv": (
+        lambda x: fl.rgb_to_hsv(x), COLOUR,
+        "rgb_to_hsv/hue[n h w], rgb_to_hsv/saturation[n h w], rgb_to_hsv/value[n h w], rgb_to_hsv[n i1 h w]",
+    ),
+    "hsv_to_rgb": (
+        lambda x: fl.hsv_to_rgb(x), COLOUR,
+        "hsv_to_rgb/red[n h w], hsv_to_rgb/green[n h w], hsv_to_rgb/blue[n h w], hsv_to_rgb[n i1 h w]",
+    ),
+    "rgb_to_lab": (
+        lambda x: fl.rgb_to_lab(x), COLOUR,
+        "rgb_to_lab/linear[n i1 h w], rgb_to_lab/xyz[n i1 h w | k], rgb_to_lab/cube_root[n i1 h w], rgb_to_lab[n i1 h w]",
+    ),
+    "lab_to_rgb": (
+        lambda x: fl.lab_to_rgb(x), COLOUR,
+        "lab_to_rgb/cube_root[n i1 h w], lab_to_rgb/xyz[n i1 h w], lab_to_rgb/linear[n i1 h w | k], lab_to_rgb[n i1 h w]",
+    ),
+    "srgb_to_linear": (lambda x: fl.srgb_to_linear(x), COLOUR, "srgb_to_linear[n i1 h w]"),
+    "linear_to_srgb": (lambda x: fl.linear_to_srgb(x), COLOUR, "linear_to_srgb[n i1 h w]"),
+    "gaussian_filter": (lambda x: fl.gaussian_filter(x, 1.0), PLANE, "gaussian_filter/rows[h w | k], gaussian_filter[h w | k]"),
+    "box_filter": (lambda x: fl.box_filter(x, 3), PLANE, "box_filter/rows[h w | k], box_filter[h w | k]"),
+    "sobel": (lambda x: fl.sobel(x), PLANE, "sobel/smooth[h w | k], sobel[h w | k]"),
+    "bilateral_filter": (
+        lambda x: fl.bilateral_filter(x, 2, 1.0, 0.1), PLANE,
+        "bilateral_filter/weighted[h w | ky kx], bilateral_filter/weights[h w | ky kx], bilateral_filter[h w]",
+    ),
+    "erode": (lambda x: fl.erode(x), PLANE, "erode/rows[h w | k], erode[h w | k]"),
+    "dilate": (lambda x: fl.dilate(x, [[0, 1], [1, 1]]), PLANE, "dilate[h w]"),
+    "opening": (
+        lambda x: fl.opening(x), PLANE,
+        "opening/eroded_rows[h w | k], opening/eroded[h w | k], opening/rows[h w | k], opening[h w | k]",
+    ),
+    "closing": (
+        lambda x: fl.closing(x), PLANE,
+        "closing/dilated_rows[h w | k], closing/dilated[h w | k], closing/rows[h w | k], closing[h w | k]",
+    ),
+}  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
-from operator_names import ATTENTION, NETWORKS
+from operator_names import ATTENTION, IMAGES, NETWORKS
 
 X, IDS = fl.f32("n", "features=8"), fl.i32("n", "t")
 UNARY = [
@@ -36,6 +36,7 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     **{name: (lambda x, f=name: getattr(fl, f)(x), {"x": X}, f"{name}[{FEATURES}]") for name in SHAPED},
     **NETWORKS,
     **ATTENTION,
+    **IMAGES,
     "invert": (lambda k: fl.invert(k), {"k": IDS}, "invert[n t]"),
     "where": (lambda x: fl.where(x > 0, x, 0), {"x": X}, f"greater[{FEATURES}], where[{FEATURES}]"),
     "clamp": (lambda x: fl.clamp(x, 0, 1), {"x": X}, f"clamp[{FEATURES}]"),
@@ -155,8 +156,8 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
 }  # fmt: skip
 VIEWS = [
     "asarray", "broadcast_arrays", "broadcast_to", "constant", "diagonal", "edge", "expand_dims", "flatten", "flip", "matrix_transpose",
-    "meshgrid", "moveaxis", "positive", "rearrange", "reflect", "repeat", "reshape", "roll", "split", "squeeze", "swapaxes", "tile",
-    "transpose", "unstack", "wrap",
+    "meshgrid", "moveaxis", "pixel_shuffle", "pixel_unshuffle", "positive", "rearrange", "reflect", "repeat", "reshape", "roll", "split",
+    "squeeze", "swapaxes", "tile", "transpose", "unstack", "wrap",
 ]  # fmt: skip
 REFUSED = ["empty", "empty_like"]
 

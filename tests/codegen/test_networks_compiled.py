@@ -102,3 +102,13 @@ def test_attention() -> None:
         }
 
     agree(each, q=F(2, 4, 5, 8), k=F(2, 2, 7, 8), v=F(2, 2, 7, 3), m=F(5, 7), p=fl.i32())
+
+
+def test_images() -> None:
+    def each(x: Any) -> Any:
+        return [
+            fl.resize(x, (4, 9)), fl.resize(x, (9, 3), "bicubic", antialias=True), fl.rgb_to_hsv(x[:, :3]), fl.hsv_to_rgb(x[:, :3]),
+            fl.gaussian_filter(x, 0.8), fl.bilateral_filter(x, 1, 1.0, 0.5), fl.opening(x), fl.pixel_shuffle(x, 2) * 2,
+        ]  # fmt: skip
+
+    agree(each, x=F(1, 4, 6, 5))
