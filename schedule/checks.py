@@ -45,9 +45,8 @@ def _later_directives(plan: ExecutionPlan) -> Iterator[Problem]:
     for value, place in values_in(plan, Place()):
         if isinstance(value, Directive) and not value.built:
             where = value.place if value.place.line else place
-            yield where.problem(
-                "P902", f"the directive {value.key} is not built yet", value.missing, ("leave it out: it changes speed and memory, not results",)
-            )
+            instead = "leave it out: it changes speed and memory, not results"
+            yield where.problem("P902", f"the directive {value.key} is not built yet", value.missing, (instead,))
 
 
 def _unknown_names(plan: ExecutionPlan) -> Iterator[Problem]:

@@ -62,7 +62,7 @@ def needed_box(
     work: Context, s: Stage, boxes: dict[int, Box], owner: Placed, exact: bool = False
 ) -> tuple[list[Interval], frozenset[Axis]]:
     """The box of s that everything computed in this iteration reads, and the axes along which it may stick out: none if `exact`."""
-    consumers = consumers_inside(work, s, owner, boxes)
+    consumers = consumers_inside(work, s, owner, boxes, exact)
     indices: list[tuple[Expr, ...]] = []
     where_: list[Box] = []
     ranges: list[Ranges] = []
@@ -103,8 +103,8 @@ def padded_to(i: Interval, multiple: int) -> Interval:
     return Interval(i.start, as_expr(bound), bound, sticking=True)
 
 
-def consumers_inside(work: Context, s: Stage, owner: Placed, boxes: dict[int, Box]) -> list[Stage]:
-    """The readers of s; boxes of readers that are computed deeper are found on the way."""
+def consumers_inside(work: Context, s: Stage, owner: Placed, boxes: dict[int, Box], exact: bool = False) -> list[Stage]:
+    """The readers of s; boxes of readers that are computed deeper are found on the way, without what sticks out if `exact`."""
     found = []
     for c in work.plan.stages:
         if s.id in c.sources:
@@ -121,7 +121,7 @@ def consumers_inside(work: Context, s: Stage, owner: Placed, boxes: dict[int, Bo
                         source=s.source,
                     )
                     raise PlanError([problem])
-                interval, _ = needed_box(work, c, boxes, owner)
+                interval, _ = needed_box(work, c, boxes, owner, exact)
                 boxes[c.id] = dict(zip(c.axes, interval, strict=True)) | {
                     a: whole(n) for a, n in zip(c.reduce_axes, c.reduction.extents if c.reduction else (), strict=True)
                 }

@@ -40,7 +40,8 @@ class Windows:
 def windows(work: Context, p: Placed, k: int, kept: Sequence[Stage], boxes: dict[int, Box]) -> Windows:
     """The parts of the stages that are kept across iterations of loop k. `boxes` then says of them what an iteration computes.
 
-    A window is that of all that its readers cover, new or not: its end is the same, and its start is simple.
+    A window is that of all that its readers need, new or not: its end is the same, and its start is simple. What a reader's tile of
+    constant size covers beyond that is not made, and not kept: reads of it land somewhere else in the window, and nobody reads on.
     """
     full = dict(boxes)
     of: dict[int, Part] = {}

@@ -117,6 +117,25 @@ def test_a_window_inside_a_strip_of_its_reader() -> None:
     )
 
 
+def test_a_reader_whose_tile_sticks_out_keeps_to_the_window() -> None:
+    """Tiles of 16 at every second position: they cover far more than the strip of 16 needs, and that is not kept."""
+
+    def chain(image: Any) -> Any:
+        rows = fl.stage(lambda y, x: image[y, x] * 3, name="rows")
+        tile = fl.stage(lambda y, x: rows[y, x] + 1, name="tile")
+        return fl.stage(lambda y, x: tile[y, x] * 2, name="out")
+
+    agrees(
+        chain,
+        """
+        schedule:
+          rows: [{compute_at: {stage: out, axis: y_outer_inner}}, {store_at: {stage: out, axis: y_outer_outer}}]
+          tile: [{compute_at: {stage: out, axis: y_outer_inner}}, {split: {axis: y, factor: 16}}, {reorder: [y_outer, x, y_inner]}, {vectorize: y_inner}]
+          out: [{split: {axis: y, factor: 2}}, {split: {axis: y_outer, factor: 8}}]
+        """,
+    )
+
+
 def pooled(image: Any) -> Any:
     image = fl.edge(image)
     rows = fl.edge(fl.stage(lambda y, x: image[y, x - 1] + image[y, x + 1], extents=dict(zip("yx", image.shape, strict=True)), name="rows"))
