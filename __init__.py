@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
     "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "f8e4m3", "f8e5m2", "f16", "f32", "f64",
-    "function", "i8", "i16", "i32", "i64", "method", "param", "scope", "stage", "u8", "u16", "u32", "u64",
+    "function", "i8", "i16", "i32", "i64", "method", "param", "recurrence", "scan", "scope", "stage", "u8", "u16", "u32", "u64",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -111,6 +111,8 @@ if TYPE_CHECKING:
         nn,
         ops,
         param,
+        recurrence,
+        scan,
         scope,
         stage,
     )  # fmt: skip
@@ -157,6 +159,8 @@ if TYPE_CHECKING:
         "nn",
         "param",
         "random",
+        "recurrence",
+        "scan",
         "scope",
         "stage",
         "trace",

@@ -9,6 +9,8 @@ from .expr import Expr
 from .extent import Dim, Extent
 from .graph import Graph, Leaf, Method, Reduction, Stage
 from .program import Module, Parameter, Program, method, param
+from .recurring import recurrence
+from .scanning import scan
 from .tensor import Tensor
 from .trace import stage
 from .types import DType, Spec, bf16, boolean, f8e4m3, f8e5m2, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
@@ -18,5 +20,5 @@ __all__ = [
     "DTYPES", "UNBUILT", "AlgorithmError", "ArtifactError", "BuildError", "DType", "Dim", "Expr", "Extent", "FluoriteError", "Graph",
     "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Reduction", "RunError", "Spec", "Stage",
     "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "f8e4m3", "f8e5m2", "f16", "f32", "f64", "function", "i8", "i16", "i32", "i64",
-    "method", "param", "scope", "stage", "u8", "u16", "u32", "u64",
+    "method", "param", "recurrence", "scan", "scope", "stage", "u8", "u16", "u32", "u64",
 ]  # fmt: skip

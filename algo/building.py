@@ -38,6 +38,7 @@ class Builder:
     bound: dict[int, Tensor] = field(default_factory=dict)  # id(parameter or array) -> its tensor in this graph
     modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
     kept: list[Any] = field(default_factory=list)  # keeps those ids alive
+    closed: set[int] = field(default_factory=set)  # what stood for the carries and slices of scans that are done
 
     def fresh(self) -> int:
         self.next_id += 1
@@ -51,6 +52,10 @@ class Builder:
             path = f"{base}_{n}"
         self.paths.add(path)
         return path
+
+    def has(self, id: int, rank: int) -> bool:
+        """Whether a tensor of this rank still means what it was made as: the stages of a scan's step get one axis more when it is done."""
+        return id not in self.closed and (id not in self.stages or len(self.stages[id].axes) == rank)
 
     def leaf(
         self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = ""
@@ -93,9 +98,16 @@ def building(builder: Builder) -> Iterator[Builder]:
 @contextmanager
 def scope(name: str) -> Iterator[None]:
     """Stages made inside have `name` in their path. A second use inside one parent becomes name_2. A name may be a path of several."""
-    builder = current()
     if name_of(name, "a scope") in RESERVED:
         raise refuse("A110", f"a scope called {name!r}", "fluorite uses that name in paths", f"{name}_")
+    with opened(name):
+        yield
+
+
+@contextmanager
+def opened(name: str) -> Iterator[None]:
+    """`scope` for the names that are fluorite's own, too."""
+    builder = current()
     depth = len(builder.scopes)
     builder.scopes += [*name.split("/")[:-1], builder.unique(name).rsplit("/", 1)[-1]]
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from numbers import Integral
 from typing import TypeAlias
 
 
@@ -91,8 +92,9 @@ class Dim:
                             if isinstance(part, Dim):
                                 yield from part.symbols()
 
+    # with an expression (n - i) the result is one: its own operators make it
     def __add__(self, other: Extent) -> Extent:
-        return _build([*self.terms, *_terms(other)])
+        return _build([*self.terms, *_terms(other)]) if _is_extent(other) else NotImplemented
 
     __radd__ = __add__
 
@@ -100,24 +102,26 @@ class Dim:
         return self * -1
 
     def __sub__(self, other: Extent) -> Extent:
-        return self + other * -1
+        return self + other * -1 if _is_extent(other) else NotImplemented
 
     def __rsub__(self, other: Extent) -> Extent:
         return self * -1 + other
 
     def __mul__(self, other: Extent) -> Extent:
+        if not _is_extent(other):
+            return NotImplemented
         return _build([(tuple(sorted(m + n, key=str)), c * d) for m, c in self.terms for n, d in _terms(other)])
 
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Extent) -> Extent:
-        return floordiv(self, other)
+        return floordiv(self, other) if _is_extent(other) else NotImplemented
 
     def __rfloordiv__(self, other: Extent) -> Extent:
         return floordiv(other, self)
 
     def __mod__(self, other: Extent) -> Extent:
-        return self - floordiv(self, other) * other
+        return self - floordiv(self, other) * other if _is_extent(other) else NotImplemented
 
     def __str__(self) -> str:
         return self._text
@@ -137,6 +141,10 @@ class Dim:
 
 def symbol(name: str) -> Dim:
     return Dim((((Symbol(name),), 1),))
+
+
+def _is_extent(value: object) -> bool:
+    return isinstance(value, int | Dim | Integral)
 
 
 def _terms(e: Extent) -> tuple[tuple[Monomial, int], ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .clock import Clock, delay, place
 from .expr import Axis, Expr, Op, Read
 from .extent import Extent, symbols_of
 from .linear import Ranges, linear
@@ -49,7 +50,10 @@ class Reduction:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """value(axes) for every point of the box of extents; with a reduction, combined over its axes as well."""
+    """value(axes) for every point of the box of extents; with a reduction, combined over its axes as well.
+
+    With a clock the stage is part of a recurrence: it may read itself, and the others of its group, at earlier steps.
+    """
 
     id: int
     path: str
@@ -63,6 +67,7 @@ class Stage:
     role: str = "forward"  # forward | gradient | update
     origin: str = "user"  # user | derived
     source: str = ""  # file:line of the user's call
+    clock: Clock | None = None
 
     @property
     def name(self) -> str:
@@ -105,7 +110,19 @@ class Stage:
 
     @property
     def sources(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(r.source for r in self.reads))
+        """The other tensors that the stage reads."""
+        return tuple(i for i in dict.fromkeys(r.source for r in self.reads) if i != self.id)
+
+    @cached_property
+    def earlier(self) -> tuple[Read, ...]:
+        """The reads of the stage itself."""
+        return tuple(r for r in self.reads if r.source == self.id)
+
+    @cached_property
+    def tick(self) -> int:
+        """The position of the clock among the axes. Only for a stage that has a clock."""
+        assert self.clock is not None
+        return place(self.clock.axis, self.axes)
 
     @cached_property
     def facts(self) -> Mapping[str, str]:
@@ -118,6 +135,8 @@ class Stage:
         if self.reduction:
             over = ", ".join(f"{a.name}:{n}" for a, n in zip(self.reduction.axes, self.reduction.extents, strict=True))
             body = f"{self.reduction.kind}({over} | {body})"
+        if self.clock:
+            domain += f"; step by step along {self.clock.axis.name}{' from the last' if self.clock.reverse else ''}"
         return f"{self.path}({domain}): {self.dtype} = {body}" + (f"    # {self.source}" if self.source else "")
 
 
@@ -130,7 +149,9 @@ def product_operands(s: Stage) -> tuple[Read, Read] | None:
 
 
 def kind_of(s: Stage) -> str:
-    """matmul, convolution, scatter, sort, another reduction, gather, stencil or elementwise: what selectors and rules call the stage."""
+    """matmul, convolution, scatter, sort, recurrence, another reduction, gather, stencil or elementwise: what selectors call the stage."""
+    if s.earlier:
+        return "recurrence"
     if (pair := product_operands(s)) is not None and s.reduction is not None:
         used = [{a for i in r.index for a in linear(i).atoms} for r in pair]
         shared = used[0] & used[1]
@@ -273,31 +294,73 @@ class _Name:
 
 
 def ordered(stages: Iterable[Stage]) -> tuple[Stage, ...]:
-    """Producers before consumers, otherwise as given."""
-    pending = {s.id: s for s in stages}
-    out: dict[int, Stage] = {}
+    """Producers before consumers, otherwise as given. The stages of one recurrence stand together, in the order of one step."""
+    given = list(stages)
+    present = {s.id for s in given}
+    unit_of = {s.id: unit for unit in units(sorted(given, key=_group)) for s in unit}
+    done: set[int] = set()
+    out: list[Stage] = []
 
-    def visit(start: Stage) -> None:
-        stack = [(start, iter(start.sources))]
+    def needs(unit: tuple[Stage, ...]) -> Iterator[int]:
+        return iter([i for s in unit for i in s.sources if i in present and unit_of[i] is not unit])
+
+    def visit(start: tuple[Stage, ...]) -> None:
+        stack = [(start, needs(start))]
         while stack:
-            s, sources = stack[-1]
+            unit, sources = stack[-1]
             for source in sources:
-                if source in pending and source not in out:
-                    stack.append((pending[source], iter(pending[source].sources)))
+                if source not in done:
+                    stack.append((unit_of[source], needs(unit_of[source])))
                     break
             else:
-                out.setdefault(s.id, s)
+                if unit[0].id not in done:
+                    out.extend(step_order(unit))
+                    done.update(s.id for s in unit)
                 stack.pop()
 
-    for s in list(pending.values()):
-        if s.id not in out:
-            visit(s)
-    return tuple(out.values())
+    for s in given:
+        if s.id not in done:
+            visit(unit_of[s.id])
+    return tuple(out)
+
+
+def _group(s: Stage) -> int:
+    return s.clock.group if s.clock else s.id
+
+
+def units(stages: Iterable[Stage]) -> list[tuple[Stage, ...]]:
+    """Stages that are next to one another and of one recurrence, together; every other stage alone."""
+    out: list[tuple[Stage, ...]] = []
+    for s in stages:
+        if out and s.clock and (other := out[-1][0].clock) and other.group == s.clock.group:
+            out[-1] = (*out[-1], s)
+        else:
+            out.append((s,))
+    return out
+
+
+def step_order(members: Iterable[Stage]) -> list[Stage]:
+    """The stages of one recurrence so that each comes after those that it reads at its own step. Raises ValueError where there is none."""
+    left = {s.id: s for s in members}
+    out: list[Stage] = []
+    while left:
+        ready = next((s for s in left.values() if not any(i in left for i in _at_own_step(s, left))), None)
+        if ready is None:
+            raise ValueError("a cycle within one step")
+        out.append(left.pop(ready.id))
+    return out
+
+
+def _at_own_step(s: Stage, members: Mapping[int, Stage]) -> Iterator[int]:
+    for r in s.reads:
+        other = members.get(r.source)
+        if other and s.clock and other.clock and delay(r.index[other.tick], s.clock.axis, s.clock.reverse) == 0:
+            yield r.source
 
 
 def redirect(s: Stage, to: Mapping[int, int]) -> Stage:
     """The stage reading other producers."""
-    if not any(i in to for i in s.sources):
+    if not any(r.source in to for r in s.reads):
         return s
     value = rewrite(s.value, lambda e: Read(to[e.source], e.index, e.dtype) if isinstance(e, Read) and e.source in to else None)
     return replace(s, value=value)

@@ -72,6 +72,7 @@ def infer(axes: tuple[Axis, ...], value: Expr, given: Mapping[str, Extent]) -> d
     found = [
         _Bound(linear(simplify(i, {})), n, access, d, guarded)
         for access, guarded in _accesses(value)
+        if access.tensor.is_settled
         for d, (i, n) in enumerate(zip(access.index, access.tensor.shape, strict=True))
     ]
     found = [b for b in found if b.index.terms and b.index.is_affine]

@@ -65,6 +65,11 @@ class Tensor(Methods):
         """Whether any index may be read (a boundary view)."""
         return False
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the shape is known: that of a stage whose body reads itself follows from its other reads."""
+        return True
+
     def as_scalar(self) -> Expr:
         if self.shape == () and in_body():
             return Access(self, (), self.dtype)
@@ -143,6 +148,13 @@ class Direct(Tensor):
                 f"{self.label} of another trace",
                 "a tensor belongs to the call that made it",
                 "make it inside the function that uses it",
+            )
+        if self.owner is not None and not current().has(self.source, self.ndim):
+            raise refuse(
+                "A163",
+                f"{self.label} outside the step of its scan",
+                "inside it is the value at one step, outside there are all of them",
+                "return it from the step as part of the carry or of what is stacked",
             )
 
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .building import call_site, current, placed
 from .dtypes import NARROW, canonical, kind
@@ -18,6 +18,9 @@ from .rewriting import axes_of, children, rewrite, substitute, with_children
 from .scatter import has_identity
 from .tensor import Direct, Tensor, body, conjuncts
 from .wellformed import axis_parameters, extent_of, name_of, require_elements, require_index, require_own_axes, require_size
+
+if TYPE_CHECKING:
+    from .recurring import Itself
 
 
 # ---------------------------------------------------------------- stages
@@ -43,8 +46,9 @@ def build_stage(
     extents: Mapping[str, Extent] | None = None,
     dtype: Any = None,
     origin: str = "user",
+    itself: Itself | None = None,
 ) -> Tensor:
-    """`stage` for library code: the axis names are given, so the rank may vary."""
+    """`stage` for library code: the axis names are given, so the rank may vary. `itself` is what the body reads of its own stage."""
     builder, source = current(), call_site()
     try:
         if len(set(names)) != len(names):
@@ -61,12 +65,24 @@ def build_stage(
         if unknown:
             raise refuse("A112", f"extents for {', '.join(map(str, unknown))}", f"the axes are {', '.join(names)}")
         given = {k: extent_of(n, k, "extents") for k, n in given.items()}
-        return _emit(axes, value, label, infer(axes, value, given), dtype, source, origin)
+        found = infer(axes, value, given)
+        if itself is not None:
+            itself.shape = tuple(found[a] for a in axes)
+        return _emit(axes, value, label, found, dtype, source, origin, None if itself is None else itself.source)
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, str(name or "")]).rstrip("/")) from None
 
 
-def _emit(axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis, Extent], dtype: Any, source: str, origin: str) -> Direct:
+def _emit(
+    axes: tuple[Axis, ...],
+    value: Expr,
+    label: str,
+    extents: Mapping[Axis, Extent],
+    dtype: Any,
+    source: str,
+    origin: str,
+    number: int | None = None,
+) -> Direct:
     value = rewrite(value, lambda e: as_expr(extents[e.args[0]]) if isinstance(e, Op) and e.op == "extent" else None)  # type: ignore[index]
     if dtype is not None:
         value = _accumulated(value, canonical(dtype))
@@ -90,7 +106,7 @@ def _emit(axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis
         return hoisted[key]
 
     value = rewrite(value, hoist) if root is None else Reduce(root.kind, root.axes, root.extents, rewrite(root.body, hoist), root.dtype)
-    return _finish(axes, value, label, extents, dtype, source, origin)
+    return _finish(axes, value, label, extents, dtype, source, origin, number)
 
 
 def _accumulated(value: Expr, dtype: str) -> Expr:
@@ -101,8 +117,16 @@ def _accumulated(value: Expr, dtype: str) -> Expr:
 
 
 def _finish(
-    axes: tuple[Axis, ...], value: Expr, label: str, extents: Mapping[Axis, Extent], dtype: Any, source: str, origin: str
+    axes: tuple[Axis, ...],
+    value: Expr,
+    label: str,
+    extents: Mapping[Axis, Extent],
+    dtype: Any,
+    source: str,
+    origin: str,
+    number: int | None = None,
 ) -> Direct:
+    """The finished stage in the trace; `number` is its id where something reads it already."""
     builder = current()
     reduction = None
     if isinstance(value, Reduce):
@@ -130,7 +154,7 @@ def _finish(
     elif value.weak:
         value = strong(value, result if not reduction.kind.startswith("arg") else None)
     made = Stage(
-        builder.fresh(),
+        number or builder.fresh(),
         builder.unique(label),
         builder.method,
         axes,
@@ -180,6 +204,8 @@ def _negated(condition: Expr) -> list[Expr]:
             return [b <= a]
         case Op(op="le", args=(a, b)):
             return [b < a]
+        case Op(op="eq", args=(Axis() as a, Const(value=0))):
+            return [as_expr(1) <= a]
     return []
 
 

@@ -63,6 +63,21 @@ ALGORITHM: dict[str, str] = {
     ),
     "A151": "The model's file cannot be read.",
     "A152": "The model's file is not valid Python.",
+    "A160": (
+        "A stage is defined in terms of itself, or stages in terms of one another, and no axis can be walked so that everything read is "
+        "there before. Along one axis every read lies at a fixed number of earlier positions, such as h[t - 1, i]."
+    ),
+    "A161": (
+        "A stage reads itself where it may have no element. Before the first step there is nothing: fl.where(t >= 1, h[t - 1], first), "
+        "with the where around each such read."
+    ),
+    "A162": "What a recurrence computes has another type than what it reads of itself. dtype= says which one it is to be.",
+    "A163": "A tensor of a scan's step is used outside it, where it would stand for one step only. The step returns what is wanted.",
+    "A164": (
+        "The step of a scan returns something else than (carry, y): the carry has the structure, shapes and types of init, and y is a "
+        "tensor, a nest of tensors, or None."
+    ),
+    "A165": "What a scan walks over does not fit together: its tensors have the axis, equally long, or length= gives the number of steps.",
     "A190": "Training methods, readers and optimisers are part of the language, but this version does not build them yet.",
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "

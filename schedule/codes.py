@@ -171,6 +171,16 @@ CODES: dict[str, str] = {
         "stage whose memory its kernel takes for itself."
     ),
     "P269": "float16, bfloat16 and the float8 types are computed on processors so far: code for devices does not convert their bits yet.",
+    "P270": "A recurrence runs step by step, which this version builds for CPUs only.",
+    "P271": "A recurrence reads what it stores, so a rewrite that moves its value elsewhere, or writes it into its readers, cannot be.",
+    "P272": (
+        "A recurrence reads what it has computed at earlier positions of one axis, its clock. The loops along the clock run one after the "
+        "other and in order: they are not parallel, vectorised or fused, and loops of axes along which it reads other places stay inside."
+    ),
+    "P273": (
+        "The stages of one recurrence are computed together, step by step. They are not computed at a loop of another stage, nor other "
+        "stages at theirs; a recurrence of one stage may be, where it reads itself at its own place."
+    ),
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."

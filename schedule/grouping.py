@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fluorite.algo.errors import PlanError, Problem
-from fluorite.algo.graph import Graph
+from fluorite.algo.graph import Graph, units
 
 from .directives import ComputeAt, StoreAt
 from .notation.places import NOWHERE, Place
@@ -64,6 +64,9 @@ def group_stages(
 
     for i, p in placements.items():
         home[root(i)] = root(p.owner)
+    for unit in units(g.stages):
+        for s in unit[1:]:
+            home[root(s.id)] = root(unit[0].id)
     for group in together:
         members = [i for i in group if i in home]
         for i in members[1:]:

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from fluorite.algo.errors import Problem
-from fluorite.algo.expr import Axis, Op, Read
-from fluorite.algo.extent import evaluate, symbols_of
+from fluorite.algo.expr import Op, Read
 from fluorite.algo.graph import Graph, Stage
-from fluorite.algo.linear import linear
-from fluorite.algo.rewriting import axes_of, walk
+from fluorite.algo.rewriting import walk
 
+from . import ordering
 from .directives import ComputeAt, Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreAt, Tile, Unroll, Vectorize
 from .grouping import Placement
 from .machine import Machine
 from .nest import UNROLLED, VECTOR, Nest, shape
 from .notation.places import NOWHERE
+from .recurrences import clock_problems, placement_problems
 from .unscheduled import scatters, sorts, unscheduled
 
 SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
@@ -40,8 +40,10 @@ def loop_problems(
             s.dtype,
             s.source,
         )
+        found = found or clock_problems(g, s, nests[s.id], ds)
         problems += [p for p in found if s.id not in placements or p.code not in _OF_WHOLE_STAGES]
         problems += too_much_code(s, nests[s.id], ds) if s.id not in placements else []
+    problems += placement_problems(g, placements)
     for i, at in placements.items():
         owner, stage = g[at.owner], g[i]
         assert isinstance(owner, Stage) and isinstance(stage, Stage)
@@ -106,11 +108,4 @@ def legal_loops(nest: Nest) -> str:
 
 def keeps_order(s: Stage, nest: Nest) -> bool:
     """Whether the iterations of the stage's reduction come in the order of its axes."""
-    order = [loop.var for loop in nest.loops if loop.reduction]
-    wanted: list[Axis] = []
-    for a in s.reduce_axes:
-        value = nest.value(a)
-        steps = [(atom, evaluate(c, dict.fromkeys(symbols_of(c), 1 << 20))) for atom, c in linear(value).terms if isinstance(atom, Axis)]
-        wanted += [atom for atom, _ in sorted(steps, key=lambda step: -step[1])] or axes_of(value)
-    wanted = [v for v in dict.fromkeys(wanted) if any(v is o for o in order)]
-    return [id(v) for v in order] == [id(v) for v in wanted]
+    return ordering.keeps_order(nest, s.reduce_axes, [loop for loop in nest.loops if loop.reduction])

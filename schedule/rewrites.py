@@ -28,6 +28,8 @@ def refused(place: Place, code: str, s: Stage, asked: str, why: str = "", *try_:
 
 def rewrite_stage(g: Graph, s: Stage, d: Directive, lanes: Callable[[str], int] = lambda _: 16) -> tuple[Graph, Stage]:
     """The graph with one rewrite of stage s carried out, and what s has become. `lanes(dtype)` are those of the target's widest vector."""
+    if s.clock is not None and not isinstance(d, StageIn | Pack):
+        raise _of_recurrence(s, d.at(), d.label())
     match d:
         case Cache():
             return cache(g, s, d)
@@ -42,6 +44,13 @@ def rewrite_stage(g: Graph, s: Stage, d: Directive, lanes: Callable[[str], int] 
         case Layout():
             return layout(g, s, d)
     return pad(g, s, d, pads_of(d, s, lanes))
+
+
+def _of_recurrence(s: Stage, place: Place, asked: str) -> PlanError:
+    """P271: the stage is walked step by step, and what the rewrite makes of it would not be."""
+    clock = s.clock.axis.name if s.clock else ""
+    why = f"{s.name} is part of a recurrence along {clock}: the next step reads what it stores"
+    return refused(place, "P271", s, f"{asked} of {s.name}", why, "loop directives on its other axes")
 
 
 def _fresh_id(g: Graph) -> int:
@@ -184,7 +193,10 @@ def operand(g: Graph, s: Stage, name: str, place: Place, verb: str) -> Leaf | St
             f"it reads {', '.join(names) or 'nothing'}",
             *nearest(name, names),
         )
-    return next(iter(found.values()))
+    chosen = next(iter(found.values()))
+    if isinstance(chosen, Stage) and s.clock and chosen.clock and chosen.clock.group == s.clock.group:
+        raise _of_recurrence(s, place, f"{verb} {name}")
+    return chosen
 
 
 def operand_axes(s: Stage, t: Leaf | Stage) -> list[str]:
@@ -355,6 +367,8 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
         raise refused(
             place, "P225", s, f"compute_inline: {s.name} is a reduction", "its loops cannot stand inside an expression", "compute_at"
         )
+    if s.earlier:
+        raise _of_recurrence(s, place, "compute_inline")
     if s.id in g.outputs:
         raise refused(place, "P225", s, f"compute_inline: {s.name} is a result of {s.method}", "it must be stored", "compute_root")
 

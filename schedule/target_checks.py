@@ -9,11 +9,28 @@ from fluorite.algo.graph import Graph, Stage
 
 from .directives import Directive, Fetch, Fold, GpuBlocks, GpuThreads, Parallel, Prefetch, StoreAt, StoreIn
 from .machine import Machine
+from .notation.places import NOWHERE
 
 
 def wrong_target(g: Graph, chosen: Mapping[str, tuple[Directive, ...]], machine: Machine) -> list[Problem]:
-    """P250, once for each directive."""
-    return [p for s in g.stages for d in chosen.get(s.path, ()) if (p := _problem(s, d, machine.is_gpu)) is not None]
+    """P250, once for each directive; P270 for what a machine cannot run."""
+    directives = [p for s in g.stages for d in chosen.get(s.path, ()) if (p := _problem(s, d, machine.is_gpu)) is not None]
+    return _recurrences(g, machine) + directives
+
+
+def _recurrences(g: Graph, machine: Machine) -> list[Problem]:
+    return [
+        NOWHERE.problem(
+            "P270",
+            f"{s.name} on a GPU",
+            f"it runs step by step along {s.clock.axis.name}: recurrences on a GPU are not built yet",
+            ("target: {kind: llvm}",),
+            path=s.path,
+            source=s.source,
+        )
+        for s in g.stages
+        if machine.is_gpu and s.clock is not None
+    ]
 
 
 def _problem(s: Stage, d: Directive, gpu: bool) -> Problem | None:

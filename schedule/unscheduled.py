@@ -2,7 +2,8 @@
 
 A scatter is written at positions that are data, so its target axes are no loops: it runs once over what is scattered, and over the axes
 that are the same in both. A rank is a sort along its axis, and its loops are the rows. On a GPU both stay the reductions that they are
-written as: threads that add into one place would need atomics, whose order is not defined.
+written as: threads that add into one place would need atomics, whose order is not defined. The clock of a recurrence comes first, unless
+each position of the other axes is a recurrence of its own.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from fluorite.algo.ranking import Rank
 from fluorite.algo.scatter import Scatter
 
 from .nest import Nest, start
+from .recurrences import free_axes
 
 
 def scatters(s: Stage, gpu: bool) -> Scatter | None:
     """How the stage is carried out as a scatter, if it is."""
-    return None if gpu else s.scatter
+    return None if gpu or s.clock else s.scatter
 
 
 def sorts(s: Stage, gpu: bool) -> Rank | None:
     """How the stage is carried out as a sort, if it is."""
-    return None if gpu else s.rank
+    return None if gpu or s.clock else s.rank
 
 
 def unscheduled(s: Stage, gpu: bool, bounds: Sequence[Extent] | None = None) -> Nest:
@@ -39,7 +41,10 @@ def unscheduled(s: Stage, gpu: bool, bounds: Sequence[Extent] | None = None) -> 
     if (sorted_ := sorts(s, gpu)) is not None:
         nest = _over(s, extents, sorted_.free, (), ())
         return replace(nest, gone={a.name: "the sort runs along it" for a in (sorted_.axis, sorted_.over)})
-    return start(s.path, s.axes, extents, s.reduce_axes, reduced)
+    pairs = list(zip(s.axes, extents, strict=True))
+    if s.clock is not None and (s.reduction is not None or len(free_axes(s)) < len(s.axes) - 1):
+        pairs.insert(0, pairs.pop(s.tick))
+    return start(s.path, [a for a, _ in pairs], [n for _, n in pairs], s.reduce_axes, reduced)
 
 
 def _over(s: Stage, extents: Sequence[Extent], kept: Sequence[Axis], over: Sequence[Axis], reduced: Sequence[Extent]) -> Nest:

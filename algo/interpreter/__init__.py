@@ -1,14 +1,15 @@
 """The interpreter: the meaning of a Graph, on NumPy. Everything that is compiled is compared with it."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Leaf, Stage, map_tree
+from ..graph import Graph, Leaf, Stage, map_tree, units
 from ..parameters import given_parameters, initial_parameters
 from .arguments import choose, take
+from .recurrences import evaluate_unit
 from .stages import Evaluation
 
 Array = np.ndarray[Any, Any]
@@ -27,13 +28,14 @@ def run(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | N
     arrays, symbols = take(graph, chosen, inputs, named or {})
     held = leaf_arrays(graph, arrays, parameters, seed)
     stages = needed(graph, chosen.outputs)
-    last = {source: n for n, s in enumerate(stages) for source in s.sources}
+    last = last_readers(stages)
     evaluation = Evaluation(symbols, float64)
-    for n, s in enumerate(stages):
-        held[s.id] = evaluation.stage(s, held)
-        if watch is not None:
-            watch(s, held[s.id])
-        for source in s.sources:
+    for n, unit in enumerate(units(stages)):
+        held |= evaluate_unit(evaluation, unit, held)
+        for s in unit:
+            if watch is not None:
+                watch(s, held[s.id])
+        for source in (i for s in unit for i in s.sources):
             if last[source] == n and source not in chosen.outputs:
                 held.pop(source, None)
 
@@ -51,9 +53,14 @@ def evaluate_stages(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[s
     arrays, symbols = take(graph, chosen, inputs, named or {})
     held = leaf_arrays(graph, arrays, parameters, seed)
     evaluation = Evaluation(symbols, float64)
-    for s in needed(graph, chosen.outputs):
-        held[s.id] = evaluation.stage(s, held)
+    for unit in units(needed(graph, chosen.outputs)):
+        held |= evaluate_unit(evaluation, unit, held)
     return held
+
+
+def last_readers(stages: Iterable[Stage]) -> dict[int, int]:
+    """The number of the last unit (stage or recurrence) that reads each tensor."""
+    return {source: n for n, unit in enumerate(units(stages)) for s in unit for source in s.sources}
 
 
 def leaf_arrays(graph: Graph, inputs: Mapping[int, Array], parameters: Mapping[str, Any] | None, seed: int = 0) -> dict[int, Array]:
@@ -85,4 +92,4 @@ def method_symbols(graph: Graph, method: str | None, inputs: tuple[Any, ...], na
     return take(graph, choose(graph, method), inputs, named or {})[1]
 
 
-__all__ = ["Evaluation", "Watch", "evaluate_stages", "leaf_arrays", "method_symbols", "needed", "run"]
+__all__ = ["Evaluation", "Watch", "evaluate_stages", "evaluate_unit", "last_readers", "leaf_arrays", "method_symbols", "needed", "run"]

@@ -78,6 +78,8 @@ def gather(source: Array, index: Sequence[Expr], box: Box, evaluate: Callable[[E
         return np.zeros([n if n == 0 else 1 for n in box.shape], source.dtype)
     if not source.size:
         return np.full((1,) * rank, fill, source.dtype)
+    if (part := _bare(source, index, box)) is not None:
+        return part
     plans: list[_Affine | Array] = []
     for d, e in enumerate(index):
         found = _affine(e, box)
@@ -88,6 +90,23 @@ def gather(source: Array, index: Sequence[Expr], box: Box, evaluate: Callable[[E
     if _entangled(plans, rank):
         return source[tuple(_clipped(p, box, n) if isinstance(p, _Affine) else p for p, n in zip(plans, source.shape, strict=True))]
     return _strided(source, plans, box)
+
+
+def _bare(source: Array, index: Sequence[Expr], box: Box) -> Array | None:
+    """The part of the source that the box covers, if the index is axes in the order of the box and lies inside."""
+    shape, window, at = [1] * len(box.axes), [], 0
+    for e, size in zip(index, source.shape, strict=True):
+        while at < len(box.axes) and box.axes[at] is not e:
+            at += 1
+        if at == len(box.axes):
+            return None
+        low, high = box.ranges[at]
+        if high > size:
+            return None
+        shape[at] = high - low
+        window.append(slice(low, high))
+        at += 1
+    return source[tuple(window)].reshape(shape)
 
 
 def _far(p: _Affine, box: Box, size: int) -> bool:

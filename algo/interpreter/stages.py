@@ -74,7 +74,7 @@ class Evaluation:
     def stage(self, s: Stage, sources: Mapping[int, Array]) -> Array:
         """The stage's array, of its dtype (float64 for float32 when wide)."""
         spatial, reduced = self.extents(s)
-        if 0 not in spatial and 0 not in reduced:
+        if 0 not in spatial and 0 not in reduced and not all(sources[i].size for i in s.sources):
             for r in unguarded_reads(s.value):
                 if not sources[r.source].size:
                     raise _refused(

@@ -11,10 +11,12 @@ from .attention import MultiHeadAttention
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dense import Embedding, Linear, PReLU, Sequential
 from .normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .transformer import FeedForward, TransformerBlock, TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
-    "BatchNorm", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Embedding", "FeedForward",
-    "GroupNorm", "InstanceNorm", "LayerNorm", "Linear", "Module", "MultiHeadAttention", "PReLU", "RMSNorm", "Sequential",
-    "TransformerBlock", "TransformerDecoderLayer", "TransformerEncoderLayer",
+    "GRU", "LSTM", "RNN", "BatchNorm", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+    "Embedding", "FeedForward", "GRUCell", "GroupNorm", "InstanceNorm", "LSTMCell", "LayerNorm", "Linear", "Module",
+    "MultiHeadAttention", "PReLU", "RMSNorm", "RNNCell", "Sequential", "TransformerBlock", "TransformerDecoderLayer",
+    "TransformerEncoderLayer",
 ]  # fmt: skip

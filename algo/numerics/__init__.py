@@ -9,11 +9,12 @@ import numpy as np
 
 from ..dtypes import kind
 from ..expr import Op, Read
-from ..graph import Graph, Stage, flatten
-from ..interpreter import leaf_arrays, needed
+from ..graph import Graph, Stage, flatten, units
+from ..interpreter import last_readers, leaf_arrays, needed
 from ..interpreter.arguments import choose, take
 from ..rewriting import children
 from .classes import CLASSES, accumulation, formats, weakest, within
+from .recurrences import bounded_unit
 from .rules import FUNCTION_ULPS, Enclosure, roundings
 from .sampled import deviations, is_loose, tightened
 from .stages import EnclosingEvaluation
@@ -67,10 +68,10 @@ def bounds(graph: Graph, inputs: tuple[Any, ...], class_: str = "reassociates", 
     leaves = leaf_arrays(graph, arrays, parameters, seed)
     held = {i: Enclosure(a.astype(evaluation.working(a.dtype.name), copy=False)) for i, a in leaves.items()}
     stages = needed(graph, chosen.outputs)
-    last = {source: n for n, s in enumerate(stages) for source in s.sources}
-    for n, s in enumerate(stages):
-        held[s.id] = evaluation.bounded(s, held)
-        for source in s.sources:
+    last = last_readers(stages)
+    for n, unit in enumerate(units(stages)):
+        held |= bounded_unit(evaluation, unit, held)
+        for source in (i for s in unit for i in s.sources):
             if not keep and last[source] == n and source not in chosen.outputs:
                 held.pop(source, None)
     return held if keep else {i: held[i] for i in chosen.outputs}
@@ -128,7 +129,8 @@ def _distance(found: Array, value: Array) -> Array:
 
 def tolerance(graph: Graph, method: str | None = None, class_: str = "reassociates",
               lengths: Mapping[str, int] | None = None) -> list[Tolerance]:
-    """The static bound of every output: roundings along the longest chain, a reduction counting as many as it has terms.
+    """The static bound of every output: roundings along the longest chain, a reduction counting as many as it has terms, a
+    recurrence every step.
 
     `lengths` gives the symbols' values; a symbol that is left out counts as 1024.
     """
@@ -162,6 +164,8 @@ def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluat
     if s.reduction is not None and s.reduction.kind in ("sum", "prod") and kind(s.dtype) == "float":
         length = int(np.prod(evaluation.extents(s)[1]))
         total += max(length - 1, 0) * accumulation(evaluation.class_, s.dtype)
+    if s.clock is not None:
+        total *= max(evaluation.extents(s)[0][s.tick], 1)
     return total
 
 

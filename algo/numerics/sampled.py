@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Stage
+from ..graph import Graph, Stage, units
 from ..interpreter.stages import Evaluation
+from .recurrences import disturbed_unit
 from .rules import Enclosure
 from .stages import EnclosingEvaluation, numbers
 
@@ -51,14 +52,22 @@ def deviations(
     few = any(int(np.prod([plain.size(n) for n in graph[i].shape])) <= _FEW for i in outputs)
     samples: list[dict[int, Array]] = [dict(exact) for _ in range(_SAMPLES_OF_FEW if few else _SAMPLES)]
     rng = np.random.default_rng(0)
-    for s in stages:
+
+    def push(n: int, error: Array) -> Array:
+        reach = np.where(np.isfinite(error), error, 0)
+        return reach * (1.0 if n == 0 else rng.uniform(-1, 1, reach.shape))
+
+    for unit in units(stages):
+        if any(s.earlier for s in unit) or len(unit) > 1:
+            disturbed_unit(bounding, plain, unit, exact, samples, push)
+            continue
+        (s,) = unit
         own = bounding.bounded(s, {i: Enclosure(exact[i]) for i in s.sources})
         exact[s.id] = own.value
         for n, held in enumerate(samples):
             value = numbers(plain.stage(s, held))
             if own.error is not None and value.dtype.kind == "f":
-                push = np.where(np.isfinite(own.error), own.error, 0)
-                value = value + push * (1.0 if n == 0 else rng.uniform(-1, 1, value.shape))
+                value = value + push(n, np.broadcast_to(own.error, value.shape))
             held[s.id] = value
     with np.errstate(all="ignore"):
         floats = {i: value for i in outputs if (value := numbers(exact[i])).dtype.kind == "f"}

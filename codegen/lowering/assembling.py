@@ -5,7 +5,7 @@ from __future__ import annotations
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Size, as_expr, axis
 from fluorite.algo.extent import symbols_of
-from fluorite.algo.graph import Stage
+from fluorite.algo.graph import Stage, units
 from fluorite.algo.rewriting import walk
 from fluorite.schedule.nest import BLOCK
 from fluorite.schedule.regions import whole
@@ -13,7 +13,7 @@ from fluorite.schedule.unscheduled import scatters
 
 from ..gpu import legality
 from ..statements import Allocate, Buffer, For, Kernel, Statement, sequence
-from . import checks, looping, placing, scattering, storing
+from . import checks, looping, placing, scattering, stepping, storing
 from .context import Context
 
 
@@ -31,8 +31,11 @@ def roots(work: Context) -> Statement:
         work.storage[s.id] = (buffer, tuple(as_expr(0) for _ in s.axes))
         if buffer.memory == "workspace":
             work.allocated.append(buffer)
-    for s in work.plan.stages:
-        if s.id not in work.plan.placements:
+    for unit in units(s for s in work.plan.stages if s.id not in work.plan.placements):
+        if len(unit) > 1:
+            done.append(stepping.together(work, unit))
+            continue
+        for s in unit:
             placed = placing.place(work, s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
             if scatters(s, work.plan.gpu):
                 done += [scattering.cleared(work, s), scattering.hoisted(looping.nest(work, placed))]

@@ -75,6 +75,8 @@ def needed_box(
     if not indices:
         raise InternalError(f"{s.path} has no reader inside {owner.stage.path}")
     least = required(indices, where_, s.extents, work.ranges, inside=not work.plan.gpu, readers=() if work.plan.gpu else ranges)
+    if s.clock is not None:  # what is needed of a recurrence needs all that comes before
+        least = [whole(s.ranges[a]) if a is s.clock.axis else i for a, i in zip(s.axes, least, strict=True)]
     if exact:
         return least, frozenset()
     tile = raw_required(indices, where_, s.extents, work.ranges)

@@ -33,13 +33,14 @@ class KernelPlan:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A stage with its nest over a box, and how its axes follow from the loops."""
+    """A stage with its nest over a box, and how its axes follow from the loops. `known` are conditions that hold where it stands."""
 
     stage: Stage
     nest: Nest
     box: Box
     values: Mapping[Axis, Expr]
     padded: frozenset[Axis]
+    known: tuple[Expr, ...] = ()
 
 
 @dataclass(eq=False)

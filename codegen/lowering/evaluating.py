@@ -24,8 +24,8 @@ def update(work: Context, p: Placed, known: Sequence[Expr]) -> Statement:
     if (row := sorts(s, work.plan.gpu)) is not None:
         return sorting.row(work, p, row)
     value = value_of(work, p)
-    if known:
-        value = logic.assume(value, known, work.ranges)
+    if known or p.known:
+        value = logic.assume(value, [*known, *p.known], work.ranges)
     if s.reduction is None:
         return Store(s.id, own_index(work, p), value)
     scalar = accumulators(s)[0].id

@@ -13,7 +13,7 @@ from fluorite.schedule.directives import Parallel, Vectorize
 from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
 
 from ..statements import Allocate, Buffer, For, If, Statement, sequence
-from . import bounding, checks, guarding, logic, placing, prefetching, reducing, sliding, storing, tiling
+from . import bounding, checks, guarding, logic, placing, prefetching, reducing, sliding, stepping, storing, tiling
 from .context import Context, Placed
 
 
@@ -46,7 +46,7 @@ def loops(work: Context, p: Placed, k: int) -> Statement:
                 ]
             )
         work.parallel.append(f"{loop.name} of {p.stage.name}")
-    body = sequence(*prefetching.fetches(work, p, k), with_producers(work, p, k, inside, lambda: loops(work, p, k + 1)))
+    body = sequence(*prefetching.fetches(work, p, k), with_producers(work, p, k, inside, lambda: stepping.inside(work, p, k)))
     body = sequence(body, *(following(work, p, k, s) for s in here if s not in inside))
     body = keeping(work, p, k, body)
     if loop.kind == PARALLEL:

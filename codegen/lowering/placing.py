@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fluorite.algo.errors import PlanError
-from fluorite.algo.expr import Axis, as_expr, binary
+from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.graph import Stage
 from fluorite.algo.linear import simplify
 from fluorite.algo.rewriting import axes_of
@@ -45,13 +45,23 @@ def place(work: Context, s: Stage, box: Box, sticking: frozenset[Axis]) -> Place
         raise PlanError(work.problems)
     for loop in nest.loops:
         work.ranges[loop.var] = loop.extent
-    values = {a: simplify(binary("add", box[a].start, nest.value(a)), work.ranges) for a in s.axes}
-    values |= {a: simplify(nest.value(a), work.ranges) for a in s.reduce_axes}
+    values = positions(work, s, nest, box) | {a: simplify(nest.value(a), work.ranges) for a in s.reduce_axes}
     if (found := scatters(s, work.plan.gpu)) is not None:
         values |= scattering.somewhere(s, found, values)
     if (row := sorts(s, work.plan.gpu)) is not None:
         values |= {a: as_expr(0) for a in (row.axis, row.over)}
     return Placed(s, nest, box, values, sticking)
+
+
+def positions(work: Context, s: Stage, nest: Nest, box: Box) -> dict[Axis, Expr]:
+    """Where in the tensor the loops are. The clock of a backward recurrence starts at the end of its box."""
+
+    def position(a: Axis) -> Expr:
+        if s.clock is not None and s.clock.reverse and a is s.clock.axis:
+            return binary("sub", box[a].last, nest.value(a))
+        return binary("add", box[a].start, nest.value(a))
+
+    return {a: simplify(position(a), work.ranges) for a in s.axes}
 
 
 def shift_tails(work: Context, s: Stage, nest: Nest) -> Nest:

@@ -12,7 +12,7 @@ from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Loop
 
 from ..reductions import accumulators, initial
 from ..statements import For, If, Statement, Store, sequence
-from . import evaluating, guarding, logic, reducing
+from . import evaluating, guarding, logic, placing, reducing
 from .context import FALSE, Context, Placed
 
 
@@ -81,8 +81,7 @@ def overlapping(work: Context, p: Placed, loops: Sequence[Loop]) -> Moved | None
         if sum(pair[0] is v for v, _ in guarding.guards_of(work, p)) != 1:  # none to avoid, or the axis may end before that limit
             continue
         nest = replace(p.nest, define={**p.nest.define, g.value: binary("add", as_expr(g.limit - g.factor), g.inner)})
-        values = {a: simplify(binary("add", p.box[a].start, nest.value(a)), work.ranges) for a in p.stage.axes}
-        values |= {a: p.values[a] for a in p.stage.reduce_axes}
+        values = placing.positions(work, p.stage, nest, p.box) | {a: p.values[a] for a in p.stage.reduce_axes}
         return Moved(replace(p, nest=nest, values=values), pair, simplify(as_expr(g.factor) <= as_expr(g.limit), work.ranges))
     return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fluorite.algo.clock import Clock
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis
 from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
 from fluorite.algo.graph import Graph, Leaf, Method, Reduction, Stage
@@ -137,13 +138,16 @@ def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
         s.role,
         s.origin,
         s.source,
+        s.clock and [nodes.number(s.clock.axis), s.clock.group, s.clock.reverse],
     ]
 
 
 def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
-    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source = data
+    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks = data
+    clock = ticks and Clock(_axes(ticks[:1], nodes)[0], *ticks[1:])
     made = reduction and Reduction(reduction[0], _axes(reduction[1], nodes), tuple(map(extent_of, reduction[2])))
-    return Stage(i, path, method, _axes(axes, nodes), tuple(map(extent_of, extents)), dtype, nodes[value], made, op, role, origin, source)
+    shape = tuple(map(extent_of, extents))
+    return Stage(i, path, method, _axes(axes, nodes), shape, dtype, nodes[value], made, op, role, origin, source, clock)
 
 
 def _axes(numbers: Sequence[int], nodes: Sequence[Expr]) -> tuple[Axis, ...]:

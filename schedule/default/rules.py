@@ -14,7 +14,7 @@ from ..machine import Machine
 from ..rewrites import inline
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
-from . import channels, dots, kernels, products, transpositions
+from . import channels, dots, kernels, products, recurrences, transpositions
 from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work, written_out
 
 Directives = tuple[Directive, ...]
@@ -84,7 +84,7 @@ def stage_margins(chosen: Chosen) -> dict[str, Directive]:
     """Convolutions get their padded inputs as stages, so that what remains is a product."""
     out: dict[str, Directive] = {}
     for s in chosen.graph.stages:
-        if chosen.free(s) and (staged := products.margin_staged(chosen.graph, s)) is not None:
+        if chosen.free(s) and s.clock is None and (staged := products.margin_staged(chosen.graph, s)) is not None:
             before = set(chosen.graph.by_id)
             chosen.graph, out[s.path] = staged
             made = frozenset(t.id for t in chosen.graph.stages if t.id not in before)
@@ -100,6 +100,10 @@ def after_inlining(g: Graph, undecided: Undecided) -> Chosen:
         if s.id in inlined:
             current = chosen.graph.stage(s.id)
             assert current is not None
+            if current.earlier:  # others of its recurrence have been written into it
+                chosen.inlined.discard(s.id)
+                del chosen.directives[s.path]
+                continue
             carry(chosen.carried, s.id, g.consumers[s.id])
             chosen.graph = inline(chosen.graph, current)
     return chosen
@@ -112,11 +116,14 @@ def anchor(g: Graph, undecided: Undecided) -> dict[str, Directives]:
         between = _between(g, i, owner)
         for s in g.stages:
             if s.id == owner and owner in undecided.stages:
+                if s.clock is not None:
+                    out[s.path] = ()
+                    continue
                 first, last = s.axes[0].name, s.axes[-1].name
                 ds: list[Directive] = [Parallel(first)] if kernels.pays_parallel(s) else []
                 out[s.path] = (*ds, *(kernels.vector(s, last, undecided.machine) if last not in (loop, first) else ()))
             elif s.id in between and s.id in undecided.stages:
-                spread = kernels.vector(s, s.axes[-1].name, undecided.machine) if s.axes and s.reduction is None else ()
+                spread = kernels.vector(s, s.axes[-1].name, undecided.machine) if s.axes and s.reduction is None and s.clock is None else ()
                 out.setdefault(s.path, (ComputeAt(stage="/" + g.path_of(owner), axis=loop), *spread))
     return out
 
@@ -148,6 +155,7 @@ def inline_windows(chosen: Chosen) -> None:
         readers = chosen.graph.consumers[s.id]
         if (
             s.reduction is not None
+            or any(x.clock for x in (s, *readers))
             or s.id in chosen.graph.outputs
             or not chosen.free(s)
             or len(s.axes) < 2
@@ -190,7 +198,7 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
     spent: dict[int, int] = {}
     size: dict[int, int] = {}  # of those in `out`, written out
     for s in g.stages:
-        if s.id not in undecided.stages or s.reduction is not None or s.id in g.outputs:
+        if s.id not in undecided.stages or s.reduction is not None or s.id in g.outputs or s.earlier:
             spent[s.id] = cost(s)
             continue
         mine = cost(s) + sum(spent.get(i, 0) * len(sites(s, i)) for i in s.sources if i in out)
@@ -215,6 +223,10 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
 def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     """One kernel whose loops `root` owns, with the producers that are better computed inside it."""
     g = chosen.graph
+    if recurrences.is_recurrence(g, root):
+        chosen.placed.add(root.id)
+        chosen.directives |= recurrences.recurrence(g, root, chosen.machine)
+        return
     product = epilogue_of(chosen, root)
     if product is not None:
         chosen.placed |= {root.id, product.id}
@@ -271,6 +283,7 @@ def epilogue_of(chosen: Chosen, root: Stage) -> Stage | None:
         if (
             p is not None
             and chosen.free(p)
+            and p.clock is None
             and p.id not in g.outputs
             and factors(p) is not None
             and pointwise(root, p)
@@ -329,7 +342,7 @@ def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool])
     while changed:
         changed = False
         for p in reversed(g.stages):
-            if p.id in inside or not chosen.free(p) or _is_whole(chosen, p) or not all(chosen.may_fuse(i, p.id) for i in inside):
+            if p.id in inside or p.clock or not chosen.free(p) or _is_whole(chosen, p) or not all(chosen.may_fuse(i, p.id) for i in inside):
                 continue
             readers = g.consumers[p.id]
             if readers and all(c.id in inside for c in readers) and all(joins(c, p) for c in readers):

@@ -66,6 +66,13 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
         lambda x: fl.rms_norm(x), {"x": X},
         "rms_norm/square[n features], rms_norm/mean/sum[n | features], rms_norm/mean[n], rms_norm[n features]",
     ),
+    **{
+        name: (lambda x, f=name: getattr(fl, f)(x, 1), {"x": X}, f"{name}[{FEATURES}]")
+        for name in ("cumulative_sum", "cumulative_prod", "cumulative_max", "cumulative_min", "logcumsumexp")
+    },
+    "linear_recurrence": (lambda x: fl.linear_recurrence(x, x), {"x": X}, f"linear_recurrence[{FEATURES}]"),
+    "exponential_moving_average": (lambda x: fl.exponential_moving_average(x, 0.5), {"x": X}, f"exponential_moving_average[{FEATURES}]"),
+    "lfilter": (lambda x: fl.lfilter([1.0, 0.5], [1.0, 0.5], x), {"x": X}, f"lfilter/feed[{FEATURES}], lfilter[{FEATURES}]"),
     "matmul": (lambda x, w: x @ w, {"x": fl.f32("n", "t", 8), "w": fl.f32(8, 3)}, "matmul[n i j | k]"),
     "dot": (lambda x: fl.dot(x[0], x[0]), {"x": X}, "dot[ | k]"),
     "outer": (lambda x: fl.outer(x[0], x[0]), {"x": X}, "outer[i j]"),

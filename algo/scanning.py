@@ -1,0 +1,311 @@
+"""``fl.scan``: a step that is written once, and stands for all steps.
+
+The step is traced with tensors that stand for the carries and for one slice of what is walked over. The stages that it made are then
+lifted: each that depends on the step gets a leading axis along which it is what it was at each step, reads of a slice become reads of the
+whole, and reads of a carry become reads of its new value one step before. What is a recurrence is found afterwards, so a stage that
+depends on the slices only is one stage over all steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .building import Builder, call_site, current, opened, placed
+from .errors import AlgorithmError
+from .expr import Axis, Expr, Read, as_expr, axis, refuse, where
+from .extent import Extent
+from .graph import Stage, map_tree
+from .linear import simplify
+from .recurrences import with_clocks
+from .rewriting import rewrite
+from .tensor import Direct, Index, Tensor, View
+from .trace import build_stage
+from .wellformed import extent_of
+
+Step = Callable[[Any, Any], tuple[Any, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Slot:
+    """What a number stands for inside the step: a carry that starts as `outside`, or the slice of `outside` along an axis."""
+
+    inside: Direct
+    outside: Tensor
+    axis: int | None = None  # of a slice
+
+
+def scan(
+    step: Step, init: Any, xs: Any = None, *, axis: int | str = 0, reverse: bool = False, length: Any = None, lengths: Any = None
+) -> tuple[Any, Any]:
+    """The carry after the last step, and what the steps gave, stacked along `axis`.
+
+        def step(h, x):                                     # once for every position of the axis, from the first or with `reverse` the last
+            h = fl.tanh(x @ w + h @ u)
+            return h, h                                     # the next carry, and what is stacked (or None)
+
+        last, every = fl.scan(step, fl.zeros((n, 64)), x)   # x [t, n, features]: last [n, 64], every [t, n, 64]
+
+    init, xs and what is stacked may be tensors, or lists, tuples and dicts of tensors; all of xs have the axis, equally long, or there is
+    no xs and `length` says how many steps there are. A stacked tensor of too few axes for `axis` gets it last. `lengths` [batch] holds
+    how many steps each element of the carries' first axis takes: from there on its carry stays, and 0 is stacked. Stages are called
+    scan/NAME. Raises AlgorithmError: a step that returns another carry than it takes, axes that differ in length.
+    """
+    builder, source = current(), call_site()
+    try:
+        with opened("scan"):
+            return _Scan(builder, step, init, xs, axis, reverse, length, lengths).result()
+    except AlgorithmError as error:
+        raise placed(error, source, "/".join([builder.method, *builder.scopes, "scan"])) from None
+
+
+class _Scan:
+    """One scan while it is being made."""
+
+    def __init__(self, builder: Builder, step: Step, init: Any, xs: Any, axis: int | str, reverse: bool, length: Any, lengths: Any) -> None:
+        self.builder, self.reverse = builder, reverse
+        self.slots: dict[int, _Slot] = {}
+        self.before = set(builder.stages)
+        self.init = map_tree(self._tensor, init)
+        self.over = None if xs is None else map_tree(self._tensor, xs)
+        self.axes = {id(t): self._axis(axis, t) for t in leaves(self.over)}
+        self.where = next(iter(self.axes.values()), axis if isinstance(axis, int) else 0)
+        self.length = self._steps(length)
+        carry = map_tree(lambda t: self._slot(t, t.shape, t.axis_names, None), self.init)
+        slices = None if self.over is None else map_tree(self._slice, self.over)
+        live = None if lengths is None else self._live(self._tensor(lengths))
+        returned = step(carry, slices)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise refuse(
+                "A164", f"a step that returns {type(returned).__name__}", "it returns (carry, y), y is None where nothing is stacked"
+            )
+        self.carry, self.stacked = self._next(carry, returned[0]), returned[1]
+        if live is not None:
+            kept = [self._held(live, t, old) for t, old in zip(leaves(self.carry), leaves(carry), strict=True)]
+            self.carry = _refilled(self.carry, kept)
+            self.stacked = None if self.stacked is None else map_tree(lambda t: self._held(live, self._tensor(t), None), self.stacked)
+        self.new = [self._number(t, "carry", old.source) for t, old in zip(leaves(self.carry), leaves(carry), strict=True)]
+        self.ys = None if self.stacked is None else map_tree(lambda t: self._number(self._tensor(t), "y"), self.stacked)
+        self.unchanged = {old.source for old, new in zip(leaves(carry), self.new, strict=True) if old.source == new}
+        self.next = dict(zip((t.source for t in leaves(carry)), self.new, strict=True))
+
+    # ------------------------------------------------------------ before the step
+    def _tensor(self, value: Any) -> Tensor:
+        from .ops.shapes import tensor
+
+        return tensor(value, "scan")
+
+    def _axis(self, axis: int | str, t: Tensor) -> int:
+        from .ops.shapes import axis_number
+
+        return axis_number(axis, t.axis_names, "scan")
+
+    def _steps(self, length: Any) -> Extent:
+        found: dict[Extent, Tensor | None] = {t.shape[self.axes[id(t)]]: t for t in leaves(self.over)}
+        if length is not None:
+            found.setdefault(extent_of(length, "steps", "length"), None)
+        if len(found) != 1:
+            what = " and ".join(f"{n} in {t.label}" if t is not None else f"length={n}" for n, t in found.items())
+            why = f"the number of steps is {what}" if found else "neither xs nor length= says how many steps there are"
+            raise refuse("A165", "scan", why, "fl.scan(step, init, xs), or length=")
+        return next(iter(found))
+
+    def _slot(self, outside: Tensor, shape: Any, names: Any, along: int | None) -> Direct:
+        label = outside.label
+        inside = Direct(self.builder.fresh(), shape, outside.dtype, names, label, self.builder)
+        self.slots[inside.source] = _Slot(inside, outside, along)
+        return inside
+
+    def _slice(self, t: Tensor) -> Direct:
+        d = self.axes[id(t)]
+        return self._slot(t, (*t.shape[:d], *t.shape[d + 1 :]), (*t.axis_names[:d], *t.axis_names[d + 1 :]), d)
+
+    def _live(self, lengths: Tensor) -> Direct:
+        """Which elements of the batch take this step."""
+        if lengths.ndim != 1 or lengths.dtype not in ("int32", "int64"):
+            raise refuse("A165", f"scan with lengths {lengths!r}", "they are one axis of int32 or int64, one for each element of the batch")
+        name = lengths.axis_names[0] or "n"
+        clock = "t" if name != "t" else "step"
+        live = build_stage([clock, name], lambda t, n: t < lengths[n], name="live", extents={clock: self.length, name: lengths.shape[0]})
+        self.before |= set(self.builder.stages)
+        return self._slot(live, live.shape[1:], live.axis_names[1:], 0)
+
+    # ------------------------------------------------------------ after the step
+    def _next(self, old: Any, new: Any) -> Any:
+        """The new carry, which is built like the old one."""
+        if shape_of(old) != shape_of(new):
+            raise refuse("A164", f"a step whose carry is {shape_of(new)}", f"init is {shape_of(old)}")
+        made = map_tree(self._tensor, new)
+        for a, b in zip(leaves(old), leaves(made), strict=True):
+            if tuple(a.shape) != tuple(b.shape) or a.dtype != b.dtype:
+                raise refuse(
+                    "A164",
+                    f"a step that makes {b!r} of the carry {a!r}",
+                    "a carry keeps its shape and type from step to step",
+                    "an init of that shape and type",
+                    "fl.cast",
+                )
+        return made
+
+    def _held(self, live: Direct, new: Tensor, old: Tensor | None) -> Tensor:
+        """The new value where the batch element takes this step; else the old one, or 0."""
+        if new.ndim == 0 or new.shape[0] != live.shape[0]:
+            asked = f"lengths of {live.shape[0]} elements with {new!r}"
+            raise refuse("A165", asked, "the first axis of carries and of what is stacked is the batch's")
+        names = labels_of(new)
+
+        def value(*i: Expr) -> Expr:
+            return where(live[i[0]], new[i], 0 if old is None else old[i])
+
+        return build_stage(names, value, name="held", extents=dict(zip(names, new.shape, strict=True)), dtype=new.dtype)
+
+    def _number(self, t: Tensor, name: str, old: int | None = None) -> int:
+        """The id of a tensor of the step, or of the carry `old` where it comes back as it was; views and slices become stages."""
+        t = _bound(t)
+        if isinstance(t, Direct) and (t.source in self.builder.stages and t.source not in self.before):
+            return t.source
+        if isinstance(t, Direct) and t.source == old:
+            return old
+        names = labels_of(t)
+        extents = dict(zip(names, t.shape, strict=True))
+        made = build_stage(names, lambda *i: t[i] if i else t.as_scalar(), name=name, extents=extents, dtype=t.dtype)
+        assert isinstance(made, Direct)
+        return made.source
+
+    # ------------------------------------------------------------ lifting
+    def result(self) -> tuple[Any, Any]:
+        stages = [s for i, s in self.builder.stages.items() if i not in self.before]
+        moving = self._moving(stages)
+        name = self._clock_name([s for s in stages if s.id in moving])
+        lifted = {s.id: self._lifted(s, moving, axis(name)) for s in stages if s.id in moving}
+        self.builder.stages |= {s.id: self._outside(s) for s in stages if s.id not in moving} | lifted
+        self.builder.stages |= with_clocks(list(lifted.values()), [(name, self.reverse)])
+        self.builder.closed |= set(self.slots)
+        numbers = iter(self.new)
+        carry = map_tree(lambda t: self._last(t, next(numbers), moving), self.init)
+        return carry, None if self.ys is None else map_tree(lambda i: self._every(i, moving), self.ys)
+
+    def _moving(self, stages: list[Stage]) -> set[int]:
+        """The stages that differ from step to step. A carry that the step returns as it came does not."""
+        moving = {i for i in self.slots if i not in self.unchanged}
+        slots = set(moving)
+        while True:
+            more = {s.id for s in stages if s.id not in moving and any(r.source in moving for r in s.reads)}
+            if not more:
+                return moving - slots
+            moving |= more
+
+    def _clock_name(self, stages: list[Stage]) -> str:
+        first = next(iter(leaves(self.over)), None)
+        name = (first.axis_names[self.axes[id(first)]] if first is not None else None) or "t"
+        taken = {a.name for s in stages for a in (*s.axes, *s.reduce_axes)}
+        while name in taken:
+            name += "_"
+        return name
+
+    def _lifted(self, s: Stage, moving: set[int], t: Axis) -> Stage:
+        """The stage at all steps."""
+        ranges = {t: self.length, **s.ranges}
+        later = t + 1 < as_expr(self.length) if self.reverse else as_expr(1) <= t
+        last = t + 1 if self.reverse else t - 1
+
+        def rule(e: Expr) -> Expr | None:
+            if not isinstance(e, Read):
+                return None
+            if e.source in moving:
+                return Read(e.source, (t, *e.index), e.dtype)
+            if (slot := self.slots.get(e.source)) is None:
+                return None
+            if slot.axis is not None:
+                return slot.outside.resolve((*e.index[: slot.axis], t, *e.index[slot.axis :]), ranges, ())
+            first = slot.outside.resolve(e.index, ranges, ())
+            if e.source in self.unchanged:
+                return first
+            new = self.next[e.source]
+            return where(later, Read(new, (last, *e.index) if new in moving else e.index, e.dtype), first)
+
+        value = simplify(rewrite(s.value, rule), ranges)
+        return replace(s, axes=(t, *s.axes), extents=(self.length, *s.extents), value=value)
+
+    def _outside(self, s: Stage) -> Stage:
+        """A stage that is the same at every step: what it reads of a carry that never changes is the carry's start."""
+
+        def rule(e: Expr) -> Expr | None:
+            unchanged = isinstance(e, Read) and e.source in self.unchanged
+            return self.slots[e.source].outside.resolve(e.index, s.ranges, ()) if unchanged and isinstance(e, Read) else None
+
+        return replace(s, value=rewrite(s.value, rule)) if any(i in self.unchanged for i in s.sources) else s
+
+    # ------------------------------------------------------------ results
+    def _last(self, first: Tensor, new: int, moving: set[int]) -> Tensor:
+        """The carry after the last step."""
+        if new in self.slots or self.length == 0:
+            return first
+        whole = self._whole(new)
+        if new not in moving:
+            return whole
+        at = as_expr(0) if self.reverse else as_expr(self.length - 1)
+        return View(whole, whole.shape[1:], whole.axis_names[1:], lambda i: (at, *i), whole.label)
+
+    def _every(self, i: int, moving: set[int]) -> Tensor:
+        """What was stacked, with the steps along the axis that was walked."""
+        whole = self._whole(i)
+        rank = whole.ndim if i in moving else whole.ndim + 1
+        to = min(self.where % rank if self.where < 0 else self.where, rank - 1)
+        if i in moving and to == 0:
+            return whole
+        inner = whole.shape[1:] if i in moving else whole.shape
+        names = whole.axis_names[1:] if i in moving else whole.axis_names
+        shape = (*inner[:to], self.length, *inner[to:])
+        mine: Callable[[Index], Index] = (lambda k: (k[to], *k[:to], *k[to + 1 :])) if i in moving else (lambda k: (*k[:to], *k[to + 1 :]))
+        clock = whole.axis_names[0] if i in moving else None
+        return View(whole, shape, (*names[:to], clock, *names[to:]), mine, whole.label)
+
+    def _whole(self, i: int) -> Direct:
+        s = self.builder.stages[i]
+        return Direct(i, s.extents, s.dtype, s.axis_names, s.name, self.builder)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The tensors of a nest, in order."""
+    match tree:
+        case None:
+            return []
+        case dict():
+            return [x for v in tree.values() for x in leaves(v)]
+        case list() | tuple():
+            return [x for v in tree for x in leaves(v)]
+    return [tree]
+
+
+def shape_of(tree: Any) -> str:
+    """How a nest is built, in words."""
+    match tree:
+        case dict():
+            return "{" + ", ".join(f"{k}: {shape_of(v)}" for k, v in tree.items()) + "}"
+        case list() | tuple():
+            inner = ", ".join(map(shape_of, tree))
+            return f"[{inner}]" if isinstance(tree, list) else f"({inner})"
+    return "a tensor"
+
+
+def labels_of(t: Tensor) -> list[str]:
+    from .ops.shapes import labels
+
+    return labels(t.axis_names)
+
+
+def _refilled(tree: Any, parts: list[Any]) -> Any:
+    """The nest with other tensors in it."""
+    given = iter(parts)
+    return map_tree(lambda _: next(given), tree)
+
+
+def _bound(t: Tensor) -> Tensor:
+    """A parameter as the tensor that it is in this trace."""
+    bound = getattr(t, "_bound", None)
+    return bound() if bound is not None else t
+
+
+__all__ = ["scan"]

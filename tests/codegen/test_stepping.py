@@ -1,0 +1,211 @@
+"""Recurrences compiled: against the oracle on awkward extents, under the default plan and under others; and what plans may not do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import fluorite as fl
+import numpy as np
+import pytest
+from fluorite.algo.errors import PlanError
+from fluorite.algo.numerics import compare
+from fluorite.codegen import driver
+from fluorite.codegen.target import resolve_target
+from fluorite.schedule import ExecutionPlan
+from fluorite.schedule.sections import Target
+
+TARGET = resolve_target(Target(cpu="skylake-avx512"), threads=2)
+SHAPES = [(1, 1), (1, 33), (7, 16), (17, 5), (33, 1), (9, 300), (64, 8), (3, 17)]
+Fn = Callable[..., Any]
+
+
+def columns(x: Any) -> Any:
+    return fl.cumulative_sum(x, 0, name="run")
+
+
+def rows(x: Any) -> Any:
+    return fl.cumulative_sum(x, 1, name="run")
+
+
+def backward(x: Any) -> Any:
+    return fl.linear_recurrence(0.5, x, 0, reverse=True, name="run")
+
+
+def filtered(x: Any) -> Any:
+    return fl.lfilter([1.0, 0.5], [1.0, -0.5, 0.25], x, 0, name="run")
+
+
+def mirrored(x: Any) -> Any:
+    """Reads the other end of the row before: no axis but the clock is free."""
+    m = x.shape[1]
+    return fl.recurrence(lambda h, t, i: 0.5 * fl.where(t >= 1, h[t - 1, m - 1 - i], 0) + x[t, i], name="run")
+
+
+def slanted(x: Any) -> Any:
+    return fl.recurrence(lambda h, t, i: fl.where((t >= 1) & (i >= 1), h[t - 1, i - 1], 0) + x[t, i], name="run")
+
+
+def looking_ahead(x: Any) -> Any:
+    """The clock is the second axis, and the value depends on the first across it."""
+    n = x.shape[0]
+    return fl.recurrence(lambda h, i, t: 0.5 * fl.where(t >= 1, h[n - 1 - i, t - 1], 0) + x[i, t], name="run")
+
+
+def means(x: Any) -> Any:
+    """A sum at the root of the stage, over earlier positions."""
+    m = x.shape[1]
+    return fl.recurrence(lambda h, t, i: fl.sum(lambda k: fl.where(t >= 1, h[t - 1, k], x[t, k]) / m, over={"k": m}) * x[t, i], name="run")
+
+
+def followed(x: Any) -> Any:
+    """Stages before and after, which read it along and across its clock."""
+    run = fl.cumulative_sum(fl.exp(x) * 0.01, 0, name="run")
+    return {"soft": fl.softmax(run, 1), "last": run[-1], "total": fl.sum(run, 0), "turned": fl.transpose(run) * 2}
+
+
+ALL = [columns, rows, backward, filtered, mirrored, slanted, looking_ahead, means, followed]
+
+
+def agrees(fn: Fn | fl.Graph, *inputs: np.ndarray[Any, Any], plan: str | None = None, **specs: Any) -> Any:
+    g = fn if isinstance(fn, fl.Graph) else fl.trace(fn, inputs=specs)
+    got = fl.compile(g, ExecutionPlan.from_yaml(plan, "p.yaml") if plan else None)(*inputs)
+    for found in compare(g, None, inputs, got):
+        assert found.ok, found.text()
+    return got
+
+
+def numbers(shape: tuple[int, ...], seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("fn", ALL, ids=lambda f: f.__name__)
+def test_symbolic_extents(fn: Fn) -> None:
+    g = fl.trace(fn, inputs={"x": fl.f32("n", "m")})
+    for shape in SHAPES:
+        agrees(g, numbers(shape))
+
+
+@pytest.mark.parametrize("fn", ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", [(1, 1), (17, 5), (3, 33), (40, 16)])
+def test_fixed_extents(fn: Fn, shape: tuple[int, int]) -> None:
+    agrees(fn, numbers(shape), x=fl.Spec("float32", ("n", "m"), shape))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_nothing_to_walk(shape: tuple[int, int]) -> None:
+    for fn in (columns, rows, backward, slanted):
+        assert agrees(fn, numbers(shape), x=fl.Spec("float32", ("n", "m"), shape)).shape == shape
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "int32", "int64", "uint8", "bool"])
+def test_types(dtype: str) -> None:
+    x = np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 100, (19, 21)).astype(dtype)
+    for axis in (0, 1):
+        for op in (fl.cumulative_sum, fl.cumulative_max):
+            agrees(lambda x: op(x, axis), x, x=fl.Spec(dtype, ("n", "m"), (19, 21)))  # noqa: B023
+
+
+@pytest.mark.parametrize(
+    "directives",
+    [
+        "[{split: {axis: n, factor: 5}}]",
+        "[{split: {axis: n, factor: 4}}, {unroll: n_inner}]",
+        "[{unroll: {axis: n, factor: 4}}]",
+        "[{tile: {n: 4, m: 8}}]",
+        "[{reorder: [m, n]}]",
+        "[{reorder: [m, n]}, {parallel: m}]",
+        "[{split: {axis: m, factor: 8}}, {reorder: [m_outer, n, m_inner]}, {parallel: m_outer}, {vectorize: m_inner}]",
+        "[{split: {axis: m, factor: 16, tail: shift}}, {reorder: [m_outer, n, m_inner]}, {parallel: m_outer}, {vectorize: m_inner}]",
+        "[{parallel: m}]",
+        "[{vectorize: {axis: m, width: native}}]",
+        "[{split: {axis: m, factor: 8}}, {reorder: [m_outer, m_inner, n]}, {unroll: m_inner}]",
+        "[compute_root]",
+    ],
+)
+def test_legal_plans(directives: str) -> None:
+    plan = f"version: 1\nschedule:\n  run: {directives}\n"
+    for fn in (columns, backward, filtered):
+        g = fl.trace(fn, inputs={"x": fl.f32("n", "m")})
+        for shape in [(1, 1), (7, 16), (17, 5), (9, 33)]:
+            agrees(g, numbers(shape), plan=plan)
+
+
+def refused(fn: Fn, directives: str, more: str = "") -> fl.Problem:
+    g = fl.trace(fn, inputs={"x": fl.f32("n", "m")})
+    plan = ExecutionPlan.from_yaml(f"version: 1\nschedule:\n  run: {directives}\n{more}", "p.yaml")
+    with pytest.raises(PlanError) as caught:
+        driver.lower_variants(g, driver.prepared(plan, g)[0], TARGET)
+    return caught.value.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("fn", "directives", "code", "says"),
+    [
+        (columns, "[{parallel: n}]", "P272", "its steps run one after the other"),
+        (columns, "[{vectorize: {axis: n, width: 8}}]", "P272", "vectorize: n_inner of run"),
+        (columns, "[{fuse: {axes: [n, m]}}]", "P272", "fused"),
+        (columns, "[{split: {axis: n, factor: 4}}, {reorder: [n_inner, n_outer]}]", "P272", "no longer run in its order"),
+        (mirrored, "[{reorder: [i, t]}]", "P272", "i runs inside t"),
+        (slanted, "[{split: {axis: i, factor: 8}}, {reorder: [i_outer, t, i_inner]}]", "P272", "i_outer runs inside t"),
+        (columns, "[{cache: {into: acc}}]", "P271", "the next step reads what it stores"),
+        (columns, "[compute_inline]", "P271", "the next step reads what it stores"),
+        (columns, "[{pack: {tensor: run, sizes: {m: 8}, order: [m, n], into: packed}}]", "P271", "pack run"),
+    ],
+)
+def test_plans_that_break_the_order_are_refused(fn: Fn, directives: str, code: str, says: str) -> None:
+    problem = refused(fn, directives)
+    assert problem.code == code and says in problem.text() and problem.line == 3, problem.text()
+
+
+def test_a_consumer_may_keep_a_recurrence_row_by_row() -> None:
+    """A running sum along the row is computed where its reader needs the row: all of the row, from its start."""
+
+    def fn(x: Any) -> Any:
+        run = fl.cumulative_sum(x, 1, name="run")
+        return fl.stage(lambda i, j: run[i, j] * 2 + 1, name="out")
+
+    g = fl.trace(fn, inputs={"x": fl.f32("n", "m")})
+    plan = "version: 1\nschedule:\n  out: [{parallel: i}]\n  run: [{compute_at: {stage: out, axis: i}}]\n"
+    for shape in SHAPES:
+        agrees(g, numbers(shape), plan=plan)
+
+
+def test_recurrences_across_places_are_not_computed_at_a_loop() -> None:
+    def fn(x: Any) -> Any:
+        run = slanted(x)
+        return fl.stage(lambda i, j: run[i, j] * 2, name="out")
+
+    assert refused(fn, "[{compute_at: {stage: out, axis: i}}]").code == "P273"
+
+
+def test_a_gpu_says_that_it_cannot_yet() -> None:
+    g = fl.trace(columns, inputs={"x": fl.f32("n", "m")})
+    plan = ExecutionPlan.from_yaml("version: 1\ntarget: {kind: cuda, arch: sm_90}\n", "p.yaml")
+    chosen, _ = driver.prepared(plan, g)
+    with pytest.raises(PlanError, match="P270"):
+        driver.lower_variants(g, chosen, resolve_target(chosen.target))
+
+
+def test_default_plans_keep_the_order_and_can_be_written_down() -> None:
+    """What the default scheduler does is legal as a plan of one's own, and means the same."""
+    for fn in (columns, rows, filtered, mirrored, means):
+        g = fl.trace(fn, inputs={"x": fl.f32("n", "m")})
+        chosen, _ = driver.prepared(ExecutionPlan(), g)
+        text = driver.schedule(g, chosen, TARGET).text()
+        assert not driver.schedule(g, driver.prepared(ExecutionPlan.from_yaml(text, "d.yaml"), g)[0], TARGET).problems
+        agrees(g, numbers((19, 21)), plan=text)
+
+
+def test_first_steps_stand_apart() -> None:
+    """The steady loop tests nothing and reads only what is there."""
+    g = fl.trace(columns, inputs={"x": fl.f32("n=100", "m=64")})
+    (made,) = driver.lower_variants(g, driver.prepared(ExecutionPlan(), g)[0], TARGET)
+    text = made.text()
+    assert "for n in 0..1:" in text and "for n in 1..1 + (99):" in text
+    assert "where" not in text.split("for n in 1..")[1]
+
+
+def test_building_and_checking_a_file_of_recurrences() -> None:
+    report = fl.check(fl.trace(followed, inputs={"x": fl.f32("n", "m")}), None)
+    assert report.ok and report.cases, report.text()
