@@ -30,7 +30,9 @@ def _lowering(name: str) -> Callable[[Any], Any]:
     return lambda call: _MEANING[name](*call.args)
 
 
-_OPERATIONS = {name: register_operation(f"fluorite.{name}", _lowering(name)) for name in _MEANING}
+_ON_DEVICES = {"ne": {"cuda": lambda call: tirx.NE(*call.args), "opencl": lambda call: tirx.NE(*call.args)}}
+"""In the languages of devices != means what it should, and vectors have no `not`."""
+_OPERATIONS = {name: register_operation(f"fluorite.{name}", _lowering(name), _ON_DEVICES.get(name)) for name in _MEANING}
 _LOWERINGS = {f"fluorite.{name}": _lowering(name) for name in _MEANING}
 
 

@@ -21,7 +21,7 @@ def _maximum(t: str, a: Any, b: Any) -> Any:
     if kind(t) != "float":
         return tirx.max(a, b)
     if isinstance(b, tirx.FloatImm):
-        return tirx.Select(tirx.Not(le(t, a, b)), a, b)
+        return tirx.Select(le(t, a, b), b, a)
     return tirx.Select(tirx.Or(lt(t, b, a), ne(t, a, a)), a, b)
 
 
@@ -31,7 +31,7 @@ def _minimum(t: str, a: Any, b: Any) -> Any:
     if kind(t) != "float":
         return tirx.min(a, b)
     if isinstance(b, tirx.FloatImm):
-        return tirx.Select(tirx.Not(le(t, b, a)), a, b)
+        return tirx.Select(le(t, b, a), b, a)
     return tirx.Select(tirx.Or(lt(t, a, b), ne(t, a, a)), a, b)
 
 

@@ -73,12 +73,13 @@ def _registered() -> tuple[Any, Any, Any]:
     return pipeline(), finalize_host_passes, default.finalize_device_passes
 
 
-def register_operation(name: str, lower: Any) -> Any:
-    """A pure operation that vectorises, lowered by `lower(call)` where nothing else takes it."""
+def register_operation(name: str, lower: Any, on: dict[str, Any] | None = None) -> Any:
+    """A pure operation that vectorises, lowered by `lower(call)` where nothing else takes it; `on` says how for a kind of target."""
     tvm.ir._ffi_api.RegisterOp(name, "")
     for key, value in {"TVectorizable": True, "TCallEffectKind": 1, "TScriptPrinterName": name.rsplit(".", 1)[-1]}.items():
         tvm.ir.op.register_op_attr(name, key, value)
-    tirx.op.register_intrin_lowering(name, "default", f=lower)
+    for kind, lowering in {"default": lower, **(on or {})}.items():
+        tirx.op.register_intrin_lowering(name, kind, f=lowering)
     return tvm.ir.Op.get(name)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tvm
+from fluorite.codegen.narrow_floats import FORMATS
 from tvm import tirx
 from tvm.tirx import BufferLoad, BufferStore, For, ForKind, IntImm, PrimFunc, Var
 
@@ -25,7 +26,8 @@ def elementwise(
     """`last[i, j] = body(reads, (i, j))` over buffers of one shape; a string in it is a symbol, given as a last argument too."""
     symbols = {s: Var(s, "int64") for s in dict.fromkeys(e for e in shape if isinstance(e, str))}
     extents = [symbols[e] if isinstance(e, str) else _int(e) for e in shape]
-    buffers = [tirx.decl_buffer(extents, d, f"B{i}", data_alignment=alignment) for i, d in enumerate(dtypes)]
+    stored = [FORMATS[d].storage if d in FORMATS else d for d in dtypes]
+    buffers = [tirx.decl_buffer(extents, d, f"B{i}", data_alignment=alignment) for i, d in enumerate(stored)]
     axes = [Var(f"i{k}", "int64") for k in range(len(shape))]
     nest: Any = BufferStore(buffers[-1], body([BufferLoad(b, axes) for b in buffers[:-1]], axes), axes)
     for k in reversed(range(len(axes))):
