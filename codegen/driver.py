@@ -18,7 +18,7 @@ from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.divisors import divisor_problems, extent_lookup
 from fluorite.schedule.notation.places import Marks
-from fluorite.schedule.passes import Step
+from fluorite.schedule.passes import LAST, Step
 from fluorite.schedule.plan import Misread, entries_of
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.scheduled import apply as apply_plan
@@ -105,7 +105,7 @@ def _nearer(variant: Variant) -> Iterable[ScheduleEntry]:
         yield entry.replace(marks=Marks(marks))
 
 
-def lower_variants(graph: Graph, plan: ExecutionPlan, target: CodeTarget, last: str = "allocation") -> tuple[Lowered, ...]:
+def lower_variants(graph: Graph, plan: ExecutionPlan, target: CodeTarget, last: str = LAST) -> tuple[Lowered, ...]:
     """The kernels of every bucket after pass `last`."""
     found, _ = buckets_of(plan, graph)
     return tuple(

@@ -19,7 +19,7 @@ from fluorite.algo.rewriting import children
 from .float_operations import le, lt, ne
 from .intrinsics import INTRINSICS
 from .narrow_floats import FORMATS
-from .statements import Allocate, Buffer, Fetch, For, If, Kernel, Sequence, Statement, Store
+from .statements import Allocate, Buffer, Deal, Fetch, For, If, Kernel, Sequence, Statement, Store, Weave
 from .tvm_adapter import LOOP_KIND, ForKind, prefetch, tirx
 
 SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared"}
@@ -75,6 +75,10 @@ class _Emitter:
                 )
             case For():
                 return self.loop(s)
+            case Deal():
+                return tirx.SeqStmt(self.flat(s))
+            case Weave():
+                return self.woven(s)
         raise TypeError(type(s))
 
     def flat(self, s: Statement) -> list[Any]:
@@ -86,7 +90,26 @@ class _Emitter:
             body = [tirx.AllocBuffer(buffer, _on_stack(s.buffer)), *self.flat(s.body)]
             self.memo = saved
             return body
+        if isinstance(s, Deal):
+            n, count = s.lanes, len(s.parts)
+            row = self.vector(s.source, [], n * count)
+            return [
+                tirx.BufferStore(self.buffers[part], tirx.Shuffle([row], [_lane(i * count + p) for i in range(n)]), [_ramp(_lane(0), n)])
+                for p, part in enumerate(s.parts)
+            ]
         return [self.statement(s)]
+
+    def vector(self, buffer: int, index: list[Any], lanes: int) -> Any:
+        """Elements side by side, from the index on; from the first one of the buffer without."""
+        *outer, last = index or [_lane(0)]
+        return tirx.BufferLoad(self.buffers[buffer], [*outer, _ramp(last, lanes)])
+
+    def woven(self, s: Weave) -> Any:
+        *outer, last = map(self.index, s.index)
+        n, count = s.lanes, len(s.parts)
+        parts = [self.vector(b, [], n) for b in s.parts]
+        together = tirx.Shuffle(parts, [_lane(p * n + i) for i in range(n) for p in range(count)])
+        return tirx.BufferStore(self.buffers[s.target], together, [*outer, _ramp(last, n * count)])
 
     def loop(self, s: For) -> Any:
         low, extent = self.index(s.low), self.index(s.extent)
@@ -228,6 +251,14 @@ def _on_stack(b: Buffer) -> dict[str, Any]:
         elements *= n if isinstance(n, int) else _STACK
     fits = b.memory == "local" and elements * np.dtype(b.dtype).itemsize <= _STACK
     return {"disable_lower_builtin": tirx.IntImm("bool", 1)} if fits else {}
+
+
+def _lane(number: int) -> Any:
+    return tirx.IntImm("int64", number)
+
+
+def _ramp(first: Any, lanes: int) -> Any:
+    return tirx.Ramp(first, _lane(1), lanes)
 
 
 def _identifier(name: str) -> str:

@@ -14,6 +14,7 @@ from fluorite.schedule.directives import Directive, GpuThreads, Reorder, Rfactor
 from fluorite.schedule.grouping import Group
 from fluorite.schedule.loop_checks import SHAPING, keeps_order
 from fluorite.schedule.nest import THREAD, Nest, shape
+from fluorite.schedule.passes import LAST
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.sections import NumericsClass
 from fluorite.schedule.unscheduled import unscheduled
@@ -75,7 +76,7 @@ def _reordered(s: Stage, ds: Sequence[Directive], gpu: bool) -> bool:
     return any(loop.reduction and loop.kind == THREAD for loop in nest.loops) or not keeps_order(s, nest)
 
 
-def lower_all(scheduled: Scheduled, when: Mapping[str, int] | None = None, suffix: str = "", last: str = "allocation") -> Lowered:
+def lower_all(scheduled: Scheduled, when: Mapping[str, int] | None = None, suffix: str = "", last: str = LAST) -> Lowered:
     """The kernels after pass `last`. Raises PlanError with every problem of every kernel."""
     problems: list[Problem] = list(scheduled.problems)
     kernels: list[Kernel] = []

@@ -71,7 +71,26 @@ class Allocate:
     body: Statement
 
 
-Statement = Store | Fetch | If | For | Sequence | Allocate
+@dataclass(frozen=True)
+class Deal:
+    """parts[p][i] = source[len(parts) * i + p], for `lanes` lanes in each part, as vectors."""
+
+    source: int
+    parts: tuple[int, ...]
+    lanes: int
+
+
+@dataclass(frozen=True)
+class Weave:
+    """The opposite: target[index + len(parts) * i + p] = parts[p][i] along the last axis."""
+
+    target: int
+    index: tuple[Expr, ...]
+    parts: tuple[int, ...]
+    lanes: int
+
+
+Statement = Store | Fetch | If | For | Sequence | Allocate | Deal | Weave
 
 
 @dataclass(frozen=True)
@@ -91,7 +110,7 @@ class Kernel:
 
     def text(self) -> str:
         names: dict[int, str] = {}
-        for b in dict.fromkeys((*self.arguments, *(n.buffer for n in walk(self.body) if isinstance(n, Allocate)))):
+        for b in dict.fromkeys((*self.arguments, *allocations(self.body))):
             names.setdefault(b.id, b.name if b.name not in names.values() else f"{b.name}@{b.id}")
         head = ", ".join(f"{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]" for b in self.arguments)
         return f"kernel {self.name}({head})\n" + "\n".join(_lines(self.body, 1, names, {}))
@@ -116,6 +135,10 @@ def walk(s: Statement) -> Iterator[Statement]:
         case Sequence(body=parts):
             for p in parts:
                 yield from walk(p)
+
+
+def allocations(s: Statement) -> list[Buffer]:
+    return [n.buffer for n in walk(s) if isinstance(n, Allocate)]
 
 
 def transform(s: Statement, rule: Callable[[Statement], Statement | None]) -> Statement:
@@ -147,6 +170,11 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
             yield f"{pad}{names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}] = {text(s.value)}"
         case Fetch():
             yield f"{pad}prefetch {names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}]"
+        case Deal():
+            yield f"{pad}{', '.join(names[p] for p in s.parts)} = every {len(s.parts)} lanes of {names[s.source]}"
+        case Weave():
+            at = ", ".join(map(text, s.index))
+            yield f"{pad}{names.get(s.target, s.target)}[{at} ...] = {', '.join(names[p] for p in s.parts)} in turn"
         case If():
             yield f"{pad}if {text(s.condition)}:"
             yield from _lines(s.then, depth + 1, names, axes)

@@ -13,20 +13,29 @@ from collections.abc import Callable, Mapping
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph
 from fluorite.schedule.nest import Nest
+from fluorite.schedule.passes import LAST
 
 from ..allocation import hoist_allocations
 from ..gpu import legality, nests
 from ..partition import partition
-from ..statements import Kernel, Statement
+from ..phases import dealt
+from ..sharing import computed_once
+from ..statements import Kernel, Statement, allocations
 from . import assembling
 from .context import Context, KernelPlan
 
-PASSES: dict[str, Callable[[Statement], Statement]] = {"loops": lambda body: body, "partition": partition, "allocation": hoist_allocations}
+PASSES: dict[str, Callable[[Statement, Context], Statement]] = {
+    "loops": lambda body, _: body,
+    "partition": lambda body, _: partition(body),
+    "allocation": lambda body, _: hoist_allocations(body),
+    "phases": lambda body, work: body if work.plan.gpu else dealt(body, work.ranges, _dtypes(work, body)),
+    "sharing": lambda body, work: body if work.plan.gpu else computed_once(body, _dtypes(work, body)),
+}
 """What becomes of a kernel's statements, in order."""
 
 
 def lower(
-    graph: Graph, plan: KernelPlan, native: Callable[[str], int], last: str = "allocation"
+    graph: Graph, plan: KernelPlan, native: Callable[[str], int], last: str = LAST
 ) -> tuple[Kernel | None, list[Problem], Mapping[int, Nest]]:
     """The kernel after pass `last`, the problems that keep it from existing, and the nests that were made (for messages and for `show`)."""
     work = Context(graph, plan, native)
@@ -40,10 +49,15 @@ def lower(
     if work.problems:
         return None, list(dict.fromkeys(work.problems)), work.nests
     for name, change in PASSES.items():
-        body = change(body)
+        body = change(body, work)
         if name == last:
             break
     return assembling.kernel(work, body), [], work.nests
+
+
+def _dtypes(work: Context, body: Statement) -> dict[int, str]:
+    """Of every tensor and buffer."""
+    return {i: t.dtype for i, t in {**work.graph.by_id, **work.by_id}.items()} | {b.id: b.dtype for b in allocations(body)}
 
 
 __all__ = ["PASSES", "KernelPlan", "lower"]

@@ -9,6 +9,7 @@ import fluorite as fl
 import pytest
 from fluorite.algo.expr import as_expr, binary
 from fluorite.codegen import lowering
+from fluorite.codegen.partition import partition
 from fluorite.codegen.statements import For, Sequence, Statement, sequence, transform
 from fluorite.codegen.verifying import verify_each
 from fluorite.schedule import Cache, ExecutionPlan, scheduled
@@ -56,13 +57,13 @@ def test_a_wrong_rewrite_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wrong_pass_over_statements_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetful(s: Statement) -> Statement:
+    def forgetful(s: Statement, _: Any) -> Statement:
         """Loses the last part of every loop that was cut."""
 
         def rule(x: Statement) -> Statement | None:
             return sequence(*x.body[:-1]) if isinstance(x, Sequence) and all(isinstance(y, For) for y in x.body) else None
 
-        return transform(lowering.partition(s), rule)
+        return transform(partition(s), rule)
 
     monkeypatch.setitem(lowering.PASSES, "partition", forgetful)
     plan = "schedule: {product: [{vectorize: {axis: j, width: 8, tail: guard}}], bias: [compute_inline]}\nfusion: {rest: none}"

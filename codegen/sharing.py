@@ -1,0 +1,150 @@
+"""Values with large parts that occur more than once: each such part is computed once, into a register.
+
+Expressions share their parts, but code is written out as a tree, and operations such as a maximum that minds NaN write their operands
+several times. A chain of ten of these would be a tree of millions of nodes. A choice between large branches becomes a statement.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from fluorite.algo.dtypes import kind
+from fluorite.algo.expr import Const, Expr, Op, Read, as_expr
+from fluorite.algo.linear import is_index
+from fluorite.algo.rewriting import axes_of, children, walk, with_children
+
+from .statements import Allocate, Buffer, For, If, Sequence, Statement, Store, sequence
+from .statements import walk as each
+
+LARGE = 256
+"""Nodes of a tree that is looked at."""
+PART = 12
+"""Nodes of a part that gets a register."""
+_REPEATING: Mapping[str, int] = {"min": 3, "max": 3, "floordiv": 4, "mod": 3, "sign": 3, "abs": 3, "shl": 2, "shr": 3, "isnan": 2}
+"""How often the code of an operation has an operand in it."""
+
+
+def computed_once(body: Statement, dtypes: Mapping[int, str]) -> Statement:
+    """The kernel with its large shared parts in registers. `dtypes` are those of all buffers."""
+    return _within(body, None, itertools.count(min(dtypes) - 1, -1))
+
+
+def _within(s: Statement, vector: For | None, fresh: Iterator[int]) -> Statement:
+    match s:
+        case For(kind="vectorized", extent=Const()):
+            made: list[Buffer] = []
+            inner = _within(s.body, s, fresh)
+            while isinstance(inner, Allocate):  # outside, a register has all lanes
+                made.append(inner.buffer)
+                inner = inner.body
+            kind = "serial" if any(isinstance(n, If) and s.var in set(axes_of(n.condition)) for n in each(inner)) else s.kind
+            out: Statement = replace(s, kind=kind, body=inner)
+            for b in made:
+                out = Allocate(b, out)
+            return out
+        case For():
+            return replace(s, body=_within(s.body, vector, fresh))
+        case If():
+            return If(s.condition, _within(s.then, vector, fresh), s.otherwise and _within(s.otherwise, vector, fresh))
+        case Allocate():
+            return Allocate(s.buffer, _within(s.body, vector, fresh))
+        case Sequence():
+            return sequence(*(_within(p, vector, fresh) for p in s.body))
+        case Store():
+            return _in_steps(s, vector, fresh)
+    return s
+
+
+def _in_steps(s: Store, vector: For | None, fresh: Iterator[int]) -> Statement:
+    sizes = _sizes(s.value)
+    match s.value:
+        case Op(op="where", args=(condition, taken, other)) if sizes[s.value] > LARGE:
+            return If(condition, *(_in_steps(replace(s, value=x), vector, fresh) for x in (taken, other)))
+    parts = _parts(s.value, sizes)
+    if not parts:
+        return s
+    lanes, at = (1, as_expr(0)) if vector is None else (_lanes(vector), vector.var)
+    known: dict[Expr, Expr] = {}
+    steps: list[Statement] = []
+    made: list[Buffer] = []
+    for part in parts:
+        b = Buffer(next(fresh), f"shared{len(made)}", part.dtype, (lanes,), "local")
+        made.append(b)
+        steps.append(_in_steps(Store(b.id, (at,), _replaced(part, known)), vector, fresh))
+        known[part] = Read(b.id, (at,), part.dtype)
+    out = sequence(*steps, replace(s, value=_replaced(s.value, known)))
+    for b in reversed(made):
+        out = Allocate(b, out)
+    return out
+
+
+def _lanes(loop: For) -> int:
+    assert isinstance(loop.extent, Const)
+    return int(loop.extent.value)
+
+
+def _sizes(value: Expr) -> dict[Expr, int]:
+    """Nodes of each part as code writes it out, operands before what uses them."""
+    sizes: dict[Expr, int] = {}
+    for n in walk(value):
+        sizes[n] = 1 + _times(n) * sum(sizes[c] for c in children(n))
+    return sizes
+
+
+def _parts(value: Expr, sizes: Mapping[Expr, int]) -> list[Expr]:
+    """The parts worth a register: those of several uses, and choices between large branches, of which only the one taken is computed."""
+    if sizes[value] <= LARGE:
+        return []
+    always = _unconditional(value)
+    uses: Counter[Expr] = Counter()
+    for n in always:
+        for c in children(n):
+            uses[c] += _times(n)
+
+    def worth(n: Expr) -> bool:
+        chosen = isinstance(n, Op) and n.op == "where" and sizes[n] > LARGE
+        return chosen or (uses[n] > 1 and sizes[n] >= PART)
+
+    return [n for n in sizes if n in always and n is not value and _fits(n) and worth(n)]
+
+
+def _fits(n: Expr) -> bool:
+    return isinstance(n, Op) and n.dtype != "bool" and not is_index(n)
+
+
+def _times(n: Expr) -> int:
+    match n:
+        case Op(op="cast", args=(a,)) if kind(n.dtype) == "int" and kind(a.dtype) == "float":
+            return 6
+        case Op():
+            return _REPEATING.get(n.op, 1)
+    return 1
+
+
+def _unconditional(value: Expr) -> frozenset[Expr]:
+    found: set[Expr] = set()
+    pending = [value]
+    while pending:
+        n = pending.pop()
+        if n not in found:
+            found.add(n)
+            pending += n.args[:1] if isinstance(n, Op) and n.op == "where" else children(n)
+    return frozenset(found)
+
+
+def _replaced(e: Expr, known: Mapping[Expr, Expr]) -> Expr:
+    """e with the parts inside it that have registers read from these."""
+    memo = dict(known)
+
+    def visit(n: Expr) -> Expr:
+        if n not in memo:
+            memo[n] = with_children(n, tuple(map(visit, children(n))))
+        return memo[n]
+
+    return with_children(e, tuple(map(visit, children(e))))
+
+
+__all__ = ["computed_once"]
