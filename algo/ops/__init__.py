@@ -42,6 +42,7 @@ from .losses import (
     hinge_loss, huber_loss, kl_div, l1_loss, mse_loss, smooth_l1_loss, triplet_margin_loss,
 )  # fmt: skip
 from .matrices import cross, diag, diagonal, kron, matrix_norm, matrix_power, matrix_trace, tensordot, vecdot, vector_norm
+from .median import median_filter
 from .normalize import layer_norm, log_softmax, logsumexp, rms_norm, softmax, softmin
 from .order import flip, repeat, roll, tile
 from .patterns import rearrange, reduce_
@@ -57,6 +58,7 @@ from .segments import bincount, segment_max, segment_mean, segment_min, segment_
 from .signs import copysign, nextafter, positive, signbit
 from .sorting import argsort, median, nonzero, quantile, searchsorted, sort, top_k, unique
 from .resizing import pixel_shuffle, pixel_unshuffle, resize
+from .sampling import affine_grid, grid_sample, warp, warp_affine
 from .scans import (
     cumulative_max, cumulative_min, cumulative_prod, cumulative_sum, exponential_moving_average, lfilter, linear_recurrence, logcumsumexp,
 )  # fmt: skip
@@ -85,6 +87,7 @@ __all__: list[str] = [
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
     "add",
+    "affine_grid",
     "alibi",
     "all",
     "any",
@@ -187,6 +190,7 @@ __all__: list[str] = [
     "glu",
     "greater",
     "greater_equal",
+    "grid_sample",
     "group_norm",
     "hardshrink",
     "hardsigmoid",
@@ -245,6 +249,7 @@ __all__: list[str] = [
     "maximum",
     "mean",
     "median",
+    "median_filter",
     "meshgrid",
     "min",
     "minimum",
@@ -352,6 +357,8 @@ __all__: list[str] = [
     "var",
     "vecdot",
     "vector_norm",
+    "warp",
+    "warp_affine",
     "weight_standardization",
     "where",
     "wrap",

@@ -168,6 +168,19 @@ IMAGES: Published = {
         lambda x: fl.resize(x, (5, 6)), {"x": IMAGE},
         "resize/weights_y[i ky], resize/rows[n i1 h w | ky], resize/weights_x[i kx], resize[n i1 h w | kx]",
     ),
+    "grid_sample": (
+        lambda x, g: fl.grid_sample(x, g), {"x": IMAGE, "g": fl.f32("n", 5, 6, 2)},
+        "grid_sample/across[n y x], grid_sample/down[n y x], grid_sample[n c y x]",
+    ),
+    "affine_grid": (lambda x: fl.affine_grid(x, (5, 6)), {"x": fl.f32("n", 2, 3)}, "affine_grid[n y x c]"),
+    "warp_affine": (
+        lambda x, m: fl.warp_affine(x, m), {"x": IMAGE, "m": fl.f32(2, 3)},
+        "warp_affine/across[n y x], warp_affine/down[n y x], warp_affine[n c y x]",
+    ),
+    "warp": (
+        lambda x, f: fl.warp(x, f), {"x": IMAGE, "f": fl.f32("n", 2, "h", "w")},
+        "warp/across[n y x], warp/down[n y x], warp[n c y x]",
+    ),
     "rgb_to_gray": (lambda x: fl.rgb_to_gray(x), COLOUR, "rgb_to_gray[n i1 h w]"),
     "rgb_to_yuv": (lambda x: fl.rgb_to_yuv(x), COLOUR, "rgb_to_yuv[n i1 h w | k]"),
     "yuv_to_rgb": (lambda x: fl.yuv_to_rgb(x), COLOUR, "yuv_to_rgb[n i1 h w | k]"),
@@ -197,6 +210,10 @@ IMAGES: Published = {
     "bilateral_filter": (
         lambda x: fl.bilateral_filter(x, 2, 1.0, 0.1), PLANE,
         "bilateral_filter/weighted[h w | ky kx], bilateral_filter/weights[h w | ky kx], bilateral_filter[h w]",
+    ),
+    "median_filter": (
+        lambda x: fl.median_filter(x), PLANE,
+        "median_filter/column_0[h w], median_filter/column_1[h w], median_filter/column_2[h w], median_filter[h w]",
     ),
     "erode": (lambda x: fl.erode(x), PLANE, "erode/rows[h w | k], erode[h w | k]"),
     "dilate": (lambda x: fl.dilate(x, [[0, 1], [1, 1]]), PLANE, "dilate[h w]"),

@@ -7,6 +7,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
+from fluorite.algo.ops.median import exchanges
 from operator_running import both, near, numbers, refusal, run, same
 from PIL import Image
 from scipy import ndimage
@@ -97,6 +98,62 @@ def test_pixels_and_channels() -> None:
     assert len(free.stages) == 1
 
 
+# ---------------------------------------------------------------- sampling
+def sampled(x: Array, across: Array, down: Array, method: str, outside: str, align: bool) -> Array:
+    """x [n, c, h, w] at pixels [n, y, x]."""
+
+    def settled(p: Array, n: int) -> Array:
+        if outside == "reflection":
+            low, high = (0.0, n - 1.0) if align else (-0.5, n - 0.5)
+            p = low + (high - low) - np.abs((p - low) % (2 * (high - low)) - (high - low))
+        return p if outside == "zeros" else np.clip(p, 0, n - 1)
+
+    across, down = settled(across, x.shape[3]), settled(down, x.shape[2])
+    mode = {"mode": "constant", "cval": 0.0}
+    padded = np.pad(x.astype(float), [(0, 0), (0, 0), (2, 2), (2, 2)])
+    out = np.zeros((*x.shape[:2], *across.shape[1:]))
+    for n, c in np.ndindex(*x.shape[:2]):
+        at = np.clip([down[n] + 2, across[n] + 2], 0, [[[x.shape[2] + 3]], [[x.shape[3] + 3]]])
+        at = np.rint(at) if method == "nearest" else at
+        out[n, c] = ndimage.map_coordinates(padded[n, c], at, order=1, **mode)
+    return out
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("outside", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("method", ["bilinear", "nearest"])
+def test_grid_sample(method: str, outside: str, align: bool) -> None:
+    x, grid = numbers(2, 3, 5, 4), 1.3 * numbers(2, 6, 7, 2, seed=1)
+    size = np.array([4, 5])
+    at = (grid.astype(float) + 1) / 2 * (size - 1) if align else ((grid.astype(float) + 1) * size - 1) / 2
+    want = sampled(x, at[..., 0], at[..., 1], method, outside, align)
+
+    def sample(x: Any, g: Any) -> Any:
+        return fl.grid_sample(x, g, method=method, outside=outside, align_corners=align)
+
+    near(run(sample, x, grid), want, 2e-5)
+    free = fl.trace(sample, inputs={"x": fl.f32("n", "c", "h", "w"), "g": fl.f32("n", "y", "x", 2)})
+    near(free.run(x, grid), want, 2e-5)
+
+
+def test_affine_grids_and_warps() -> None:
+    x, theta = numbers(2, 3, 6, 5), numbers(2, 2, 3, seed=1)
+    for align in (False, True):
+        ends = [np.linspace(-1, 1, n) if align else (2 * np.arange(n) + 1) / n - 1 for n in (4, 7)]
+        v, u = np.meshgrid(*ends, indexing="ij")
+        want = np.einsum("ncp,pyx->nyxc", theta.astype(float), np.stack([u, v, np.ones_like(u)]))
+        near(run(lambda t, a=align: fl.affine_grid(t, (4, 7), align_corners=a), theta), want, 1e-5)
+    turn = np.array([[0.9, 0.3, -0.4], [-0.2, 1.1, 0.7]], np.float32)
+    v, u = np.meshgrid(np.arange(6), np.arange(5), indexing="ij")
+    across, down = (np.broadcast_to(r[0] * u + r[1] * v + r[2], (2, 6, 5)) for r in turn.astype(float))
+    near(run(lambda x, m: fl.warp_affine(x, m), x, turn), sampled(x, across, down, "bilinear", "zeros", True), 1e-5)
+    flow = 2 * numbers(2, 2, 6, 5, seed=2)
+    want = sampled(x, u + flow[:, 0].astype(float), v + flow[:, 1].astype(float), "bilinear", "border", True)
+    near(run(lambda x, f: fl.warp(x, f), x, flow), want, 1e-5)
+    whole = np.zeros((2, 2, 6, 5), np.float32)
+    same(run(lambda x, f: fl.warp(x, f), x, whole), x)
+
+
 # ---------------------------------------------------------------- colour
 RGB = np.concatenate([np.random.default_rng(0).random((9, 11, 3)), np.eye(3)[None].repeat(11, 0).reshape(3, 11, 3)]).astype(np.float32)
 RGB[0, 0], RGB[0, 1], RGB[0, 2] = 0, 1, 0.5
@@ -140,7 +197,7 @@ PHOTO = numbers(2, 19, 14)
 
 
 @pytest.mark.parametrize(("boundary", "mode"), MODES, ids=lambda v: str(v) if not isinstance(v, dict) else "")
-def test_linear_filters_are_those_of_scipy(boundary: Any, mode: dict[str, Any]) -> None:
+def test_linear_filters_and_medians_are_those_of_scipy(boundary: Any, mode: dict[str, Any]) -> None:
     def each(f: Any) -> Array:
         return np.stack([f(p.astype(float)) for p in PHOTO])
 
@@ -159,6 +216,22 @@ def test_linear_filters_are_those_of_scipy(boundary: Any, mode: dict[str, Any]) 
                 each(lambda p, a=axis: ndimage.sobel(p, a, **mode)),
                 1e-5,
             )
+    for size in (3, 5):
+        got = run(lambda x, s=size: fl.median_filter(x, s, boundary=boundary), PHOTO)
+        near(got, each(lambda p, s=size: ndimage.median_filter(p, s, **mode)))
+
+
+def test_medians_of_every_order_and_type() -> None:
+    for n in (3, 4, 5, 9):
+        lines = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+        for a, b in exchanges(n):
+            lines[:, a], lines[:, b] = lines[:, [a, b]].min(1), lines[:, [a, b]].max(1)
+        assert (np.diff(lines) >= 0).all()
+    bytes_ = np.random.default_rng(1).integers(0, 255, (12, 9)).astype(np.uint8)
+    for size in (3, 5):
+        same(run(lambda x, s=size: fl.median_filter(x, s), bytes_), ndimage.median_filter(bytes_, size, mode="nearest"))
+    coarse = np.random.default_rng(2).integers(0, 2, (300, 301)).astype(np.uint8)
+    same(run(lambda x: fl.median_filter(x, 5), coarse), ndimage.median_filter(coarse, 5, mode="nearest"))
 
 
 def test_bilateral_filter() -> None:
@@ -197,11 +270,18 @@ def test_refusals() -> None:
         (lambda x: fl.pixel_shuffle(x, 2), "A303", "multiple of 4"),
         (lambda x: fl.pixel_unshuffle(x, 2), "A303", "multiples of 2"),
         (lambda x: fl.pixel_shuffle(x, 0), "A304", "positive"),
+        (lambda x: fl.grid_sample(x, x), "A301", "a grid is [1, y, x, 2]"),
+        (lambda x: fl.grid_sample(fl.cast(x, fl.u8), x[:, :, :, :2]), "A306", "between pixels"),
+        (lambda x: fl.warp(x, x), "A301", "the flow is [1, 2, y, x]"),
+        (lambda x: fl.warp(x, x[:, :2], outside="wrap"), "A304", "one of these"),
+        (lambda x: fl.warp_affine(x, x[0, 0]), "A301", "[2, 3]"),
+        (lambda x: fl.affine_grid(x[0], 3), "A301", "theta is [n, 2, 3]"),
         (lambda x: fl.rgb_to_hsv(x), "A301", "a colour has 3"),
         (lambda x: fl.rgb_to_lab(fl.cast(x[:, :3], fl.u8)), "A306", "from 0 to 1"),
         (lambda x: fl.rgb_to_gray(x[:, :3], weights="bt1"), "A304", "recommendation"),
         (lambda x: fl.gaussian_filter(x, 0.0), "A304", "above 0"),
         (lambda x: fl.gaussian_filter(x, 1.0, boundary="mirror"), "A304", "one of these"),
+        (lambda x: fl.median_filter(x, 4), "A304", "3 and 5"),
         (lambda x: fl.sobel(x, "z"), "A304", "last two axes"),
         (lambda x: fl.bilateral_filter(x, -1, 1.0, 1.0), "A304", "at least 0"),
         (lambda x: fl.erode(x, np.zeros((3, 3))), "A304", "at least one true"),

@@ -112,3 +112,32 @@ def test_images() -> None:
         ]  # fmt: skip
 
     agree(each, x=F(1, 4, 6, 5))
+
+
+def test_images_at_positions_that_are_data() -> None:
+    def each(x: Any, g: Any, m: Any, f: Any, t: Any) -> Any:
+        return {
+            "zeros": fl.grid_sample(x, g),
+            "border": fl.grid_sample(x, g, outside="border", align_corners=True),
+            "reflection": fl.grid_sample(x, g, outside="reflection"),
+            "nearest": fl.grid_sample(x, g, method="nearest", outside="reflection", align_corners=True),
+            "of a map": fl.grid_sample(x, fl.affine_grid(t, (3, 11))),
+            "turned": fl.warp_affine(x, m, (9, 2)),
+            "moved": fl.warp(x, f),
+        }
+
+    agree(each, x=F(2, 3, 5, 7), g=F(2, 4, 5, 2), m=F(2, 3), f=F(2, 2, 5, 7), t=F(2, 2, 3))
+
+
+def test_images_at_positions_that_are_data_of_any_size() -> None:
+    def free(x: Any, g: Any) -> Any:
+        return fl.grid_sample(x, g, outside="reflection")
+
+    agree(free, x=F("n", 3, "h", "w"), g=F("n", "y", 5, 2))
+
+
+def test_medians_of_pixels() -> None:
+    def each(x: Any, k: Any) -> Any:
+        return fl.median_filter(x), fl.median_filter(k, 5, boundary="reflect"), fl.median_filter(x, 5, boundary=0.5)
+
+    agree(each, x=F(11, 19), k=fl.u8(7, 13))
