@@ -306,6 +306,30 @@ def cast(value: Any, source: str, to: str) -> Any:
             lt(source, constant(float(top), source), value), tirx.const(info.max, to) if info.max < 2**63 else constant(info.max, to), whole
         )
         return tirx.Select(ne(source, value, value), tirx.const(0, to), over)
+    if kind(source) == kind(to) == "int":
+        return wrapped(value, source, to)
+    return value.astype(to)
+
+
+def wrapped(value: Any, source: str, to: str) -> Any:
+    """An integer as another integer type, modulo 2**bits.
+
+    TVM takes it that casts of integers keep the number, and refuses to fold one that does not. So the number is brought into the range
+    first, by operations that it folds as they are; LLVM removes them.
+    """
+    high = np.iinfo(to)
+    if high.min <= np.iinfo(source).min and np.iinfo(source).max <= high.max:
+        return value.astype(to)
+    if source == "uint64":
+        source, value = "int64", tirx.reinterpret("int64", value)
+    low = np.iinfo(source)
+    if to in ("int64", "uint64"):
+        return value if to == "int64" else tirx.reinterpret("uint64", value.astype("int64"))
+    middle = source if high.bits < low.bits and (low.min < 0 or high.min == 0) else "int64"  # holds the mask and the result
+    value = value.astype(middle) & tirx.IntImm(middle, 2**high.bits - 1)
+    if high.min < 0:
+        sign = tirx.IntImm(middle, 2 ** (high.bits - 1))
+        value = (value ^ sign) - sign
     return value.astype(to)
 
 

@@ -86,3 +86,25 @@ def test_there_is_code_for_every_operation() -> None:
     own = {"cast", "where", "select", "edge", "reflect", "wrap"}
     language = {"add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "not", "and", "or", "xor", "shl", "shr", "lt", "le", "eq", "ne", "isnan", "isinf", "isfinite"}
     assert language | set(expr.REAL) <= set(INTRINSICS) | own
+
+
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+
+@pytest.mark.parametrize("source", INTEGERS)
+@pytest.mark.parametrize("plan", ["split: {axis: i, factor: 128}", "vectorize: {axis: i, width: 8}"])
+def test_integers_wrap_where_the_compiler_knows_their_range(source: str, plan: str) -> None:
+    """Positions and bounds are constants to TVM's analysis, which refuses casts that do not keep them."""
+
+    def model(x: Any) -> Any:
+        def to(d: str) -> Any:
+            return fl.stage(lambda i: fl.cast(i * 7 - 300, d) + fl.cast(fl.minimum(x[i], fl.cast(i, source)), d), name=f"to_{d}")
+
+        return tuple(map(to, INTEGERS))
+
+    g = fl.trace(model, None, inputs={"x": getattr(fl, source.replace("uint", "u").replace("int", "i"))(301)})
+    info = np.iinfo(source)
+    x = np.random.default_rng(0).integers(info.min, info.max, 301, dtype=source, endpoint=True)
+    chosen = ExecutionPlan.from_yaml(f"schedule: {{'*': [{{{plan}}}]}}")
+    for want, got in zip(g.run(x), fl.compile(g, chosen)(x), strict=True):
+        np.testing.assert_array_equal(want, np.asarray(got))
