@@ -28,6 +28,7 @@ from .creation import (
 )  # fmt: skip
 from .derived import acosh, asinh, atanh, hypot, logaddexp
 from .differences import diff
+from .dropout import dropout
 from .einsum import einsum
 from .filters import bilateral_filter, box_filter, closing, dilate, erode, gaussian_filter, opening, sobel
 from .functions import (
@@ -154,6 +155,7 @@ __all__: list[str] = [
     "dilate",
     "divide",
     "dot",
+    "dropout",
     "edge",
     "einsum",
     "elu",

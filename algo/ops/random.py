@@ -16,65 +16,18 @@ import numpy as np
 
 from .. import expr as E
 from ..building import operator
-from ..dtypes import canonical, kind
+from ..dtypes import canonical
 from ..expr import Expr, cast, refuse
-from ..extent import Extent
+from ..extent import Dim
 from ..tensor import Tensor
 from ..trace import build_stage
-from .shapes import dimensions, labels, shown, tensor, view
-from .threefry import blocks, words
-from .views import reshape
-
-# Counters of draws, of split and of fold_in are apart in their high word
-_DRAW, _SPLIT, _FOLD = 0, 1 << 30, 1 << 31
-
-
-@view
-def key(seed: int) -> Tensor:
-    """The key of a seed, a whole number of 64 bits."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise refuse("A304", f"random.key({seed!r})", "a seed is an integer", "fl.random.fold_in(key, number) for a tensor")
-    return tensor(np.array([int(seed) >> 32 & 0xFFFFFFFF, int(seed) & 0xFFFFFFFF], np.uint32), "key")
-
-
-def _key(value: Any, what: str) -> Tensor:
-    t = tensor(value, what)
-    if t.dtype != "uint32" or t.shape != (2,):
-        raise refuse("A306", f"{what} with {t.dtype} {shown(t.shape)}", "a key is uint32 [2]", "fl.random.key(seed)")
-    return t
-
-
-def _pair(packed: Expr, which: Expr) -> Expr:
-    low, high = words(packed)
-    return E.where(E.binary("eq", which, 0), low, high)
-
-
-@operator
-def split(key: Any, n: Extent = 2) -> Tensor:
-    """n keys that have nothing to do with each other, nor with what the key itself draws: uint32 [n, 2]."""
-    made = blocks(_key(key, "split"), ["i"], {"i": n}, lambda i: (i, _SPLIT), name="block")
-    return build_stage(["i", "word"], lambda i, w: _pair(made[(i,)], w), extents={"i": n, "word": 2})
-
-
-@operator
-def fold_in(key: Any, data: Any) -> Tensor:
-    """The key of a key and a whole number (a number, or an integer tensor of rank 0), such as the number of a step: uint32 [2]."""
-    number = tensor(data, "fold_in")
-    if kind(number.dtype) != "int" or number.ndim:
-        raise refuse("A306", f"fold_in of {number.dtype} {shown(number.shape)}", "it takes one whole number")
-    made = blocks(_key(key, "fold_in"), [], {}, lambda: (number.as_scalar(), _FOLD), name="block")
-    return build_stage(["word"], lambda w: _pair(made.as_scalar(), w), extents={"word": 2})
-
-
-def _drawn(key: Tensor, shape: Any, what: str) -> tuple[Tensor, list[str], dict[str, Extent], Any]:
-    """A block for each element, in row-major order, and the axes of the result."""
-    names, extents = dimensions(shape, what)
-    total: Extent = 1
-    for n in extents:
-        total = total * n
-    made = reshape(blocks(key, ["i"], {"i": total}, lambda i: (i, _DRAW), name="block"), extents)
-    axes = labels(names)
-    return made, axes, dict(zip(axes, extents, strict=True)), lambda i: made[i] if i else made.as_scalar()
+from .derived import real
+from .keys import drawn, drawn_at, fold_in, key, split, unit
+from .reductions import reduced
+from .shapes import AxisLike, axis_number, dimensions, labels, tensor
+from .sorting import argsort
+from .threefry import words
+from .views import made
 
 
 @operator
@@ -83,34 +36,30 @@ def bits(key: Any, shape: Any = (), dtype: Any = "uint32") -> Tensor:
     to = canonical(dtype)
     if to not in ("uint32", "uint64"):
         raise refuse("A304", f"random.bits of {to}", "bits are uint32 or uint64", "fl.random.randint")
-    _, axes, extents, at = _drawn(_key(key, "bits"), shape, "bits")
+    axes, extents, at = drawn_at(key, shape, "bits")
     return build_stage(axes, lambda *i: cast(at(i), to), extents=extents)
 
 
-def _unit(packed: Expr, dtype: str) -> Expr:
-    """In [0, 1): the top 24 bits of the first word, or 53 of both."""
-    if dtype == "float64":
-        return cast(packed >> cast(11, "uint64"), "float64") * 2.0**-53
-    return cast(cast(packed, "uint32") >> cast(8, "uint32"), "float32") * 2.0**-24
+def _float(dtype: Any, what: str) -> str:
+    to = canonical(dtype)
+    if to not in ("float32", "float64"):
+        raise refuse("A304", f"random.{what} of {to}", "it is float32 or float64", f"fl.cast(fl.random.{what}(key, shape), '{to}')")
+    return to
 
 
 @operator
 def uniform(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     """Uniform in [0, 1), multiples of 2**-24 (of 2**-53 in float64)."""
-    to = canonical(dtype)
-    if kind(to) != "float":
-        raise refuse("A304", f"random.uniform of {to}", "it is float32 or float64", "fl.random.randint")
-    _, axes, extents, at = _drawn(_key(key, "uniform"), shape, "uniform")
-    return build_stage(axes, lambda *i: _unit(at(i), to), extents=extents)
+    to = _float(dtype, "uniform")
+    axes, extents, at = drawn_at(key, shape, "uniform")
+    return build_stage(axes, lambda *i: unit(at(i), to), extents=extents)
 
 
 @operator
 def normal(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     """Standard normal, by Box and Muller in float64; float32 is rounded once, so that no two machines differ by more than an ulp."""
-    to = canonical(dtype)
-    if kind(to) != "float":
-        raise refuse("A304", f"random.normal of {to}", "it is float32 or float64")
-    _, axes, extents, at = _drawn(_key(key, "normal"), shape, "normal")
+    to = _float(dtype, "normal")
+    axes, extents, at = drawn_at(key, shape, "normal")
 
     def value(*i: Expr) -> Expr:
         low, high = (cast(w, "float64") for w in words(at(i)))
@@ -120,13 +69,72 @@ def normal(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     return build_stage(axes, value, extents=extents)
 
 
+def _waited(packed: Expr) -> Expr:
+    """Minus the logarithm of one of 2**52 numbers evenly inside (0, 1), in float64: how long one waits for what comes once in a unit."""
+    return -E.unary("log", (cast(packed >> cast(12, "uint64"), "float64") + 0.5) * 2.0**-52)
+
+
+@operator
+def exponential(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
+    """Exponential with mean 1, in float64 and rounded once, as `normal`; above 0."""
+    to = _float(dtype, "exponential")
+    axes, extents, at = drawn_at(key, shape, "exponential")
+    return build_stage(axes, lambda *i: cast(_waited(at(i)), to), extents=extents)
+
+
+@operator
+def gumbel(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
+    """Standard Gumbel, -log(-log(u)): the largest of many waits. In float64 and rounded once, as `normal`."""
+    to = _float(dtype, "gumbel")
+    axes, extents, at = drawn_at(key, shape, "gumbel")
+    return build_stage(axes, lambda *i: cast(-E.unary("log", _waited(at(i))), to), extents=extents)
+
+
+@operator
+def categorical(key: Any, logits: Any, axis: AxisLike = -1, shape: Any = ()) -> Tensor:
+    """Positions along `axis`, each with the probability that softmax(logits) gives it: int32, the other axes of logits after those of
+    `shape`, along which draws are independent.
+
+    The largest of logits plus Gumbel noise (Maddison, Tarlow and Minka, "A* sampling", 2014): a stage `gumbel`, and the result. A logit of
+    -inf is not drawn while there is another; NaN is.
+    """
+    t = tensor(logits, "categorical")
+    d = axis_number(axis, t.axis_names, "categorical")
+    if t.dtype == "bool":
+        raise refuse("A306", "categorical of bool", "logits are logarithms of probabilities, up to a constant", "fl.log(probabilities)")
+    names, first = dimensions(shape, "categorical")
+    draws = len(first)
+    like = [*zip(names, first, strict=True), *zip(t.axis_names, t.shape, strict=True)]
+    noise = gumbel(key, [n for _, n in like], "float64" if t.dtype == "float64" else "float32")
+    named = made(noise, noise.shape, [a for a, _ in like], lambda i: i)
+    return reduced("argmax", named, draws + d, lambda i: real(t[i[draws:]]) + named[i])[0]
+
+
+@operator
+def permutation(key: Any, x: Any, axis: AxisLike = 0) -> Tensor:
+    """The numbers from 0 to x - 1 in random order for an integer or symbolic extent x, int32 [x]; for a tensor, its slices along `axis`
+    in random order.
+
+    Every order is equally likely, up to equal ones among n draws of 64 bits. The draws are sorted: stages of `argsort`, and the result.
+    """
+    whole = isinstance(x, int | str | Dim) and not isinstance(x, bool)
+    t = None if whole else tensor(x, "permutation")
+    d = 0 if t is None else axis_number(axis, t.axis_names, "permutation")
+    (n,) = dimensions(x, "permutation")[1] if t is None else (t.shape[d],)
+    order = argsort(drawn(key, n, "permutation"))
+    if t is None:
+        return order
+    names = labels(t.axis_names)
+    return build_stage(names, lambda *i: t[(*i[:d], order[i[d]], *i[d + 1 :])], extents=dict(zip(names, t.shape, strict=True)))
+
+
 @operator
 def bernoulli(key: Any, p: float, shape: Any = ()) -> Tensor:
     """True with probability p, to within 2**-24."""
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
         raise refuse("A304", f"random.bernoulli({p!r})", "a probability is a number from 0 to 1")
-    _, axes, extents, at = _drawn(_key(key, "bernoulli"), shape, "bernoulli")
-    return build_stage(axes, lambda *i: _unit(at(i), "float32") < float(p), extents=extents)
+    axes, extents, at = drawn_at(key, shape, "bernoulli")
+    return build_stage(axes, lambda *i: unit(at(i), "float32") < float(p), extents=extents)
 
 
 @operator
@@ -135,7 +143,7 @@ def randint(key: Any, low: int, high: int, shape: Any = (), dtype: Any = "int32"
     if any(isinstance(n, bool) or not isinstance(n, int) for n in (low, high)) or not 0 < high - low <= 2**32:
         raise refuse("A304", f"random.randint({low!r}, {high!r})", "low is below high, by at most 2**32")
     to, span = canonical(dtype), cast(high - low, "uint64")
-    _, axes, extents, at = _drawn(_key(key, "randint"), shape, "randint")
+    axes, extents, at = drawn_at(key, shape, "randint")
 
     def value(*i: Expr) -> Expr:
         first, second = (cast(w, "uint64") for w in words(at(i)))
@@ -145,4 +153,6 @@ def randint(key: Any, low: int, high: int, shape: Any = (), dtype: Any = "int32"
     return build_stage(axes, value, extents=extents)
 
 
-__all__ = ["bernoulli", "bits", "fold_in", "key", "normal", "randint", "split", "uniform"]
+__all__ = [
+    "bernoulli", "bits", "categorical", "exponential", "fold_in", "gumbel", "key", "normal", "permutation", "randint", "split", "uniform",
+]  # fmt: skip

@@ -76,6 +76,11 @@ NETWORKS: Published = {
         "weight_standardization/mean/sum[out | in ky kx], weight_standardization/mean[out], "
         "weight_standardization/var/sum[out | in ky kx], weight_standardization/var[out], weight_standardization[out in ky kx]",
     ),
+    "dropout": (
+        lambda x, k: fl.dropout(x, 0.5, key=k), {"x": X, "k": fl.u32(2)},
+        "dropout/start[i], dropout/rounds[i], dropout/rounds_2[i], dropout/rounds_3[i], dropout/rounds_4[i], dropout/block[i], "
+        "dropout[n features]",
+    ),
     "softmin": (
         lambda x: fl.softmin(x), {"x": X},
         "softmin/negative[n features], softmin/softmax/max[n | features], softmin/softmax/exp[n features], "

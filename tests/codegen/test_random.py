@@ -20,6 +20,8 @@ def draws(seed: int, n: int) -> Any:
             "normal": fl.random.normal(b, n),
             "bernoulli": fl.random.bernoulli(b, 0.3, n),
             "randint": fl.random.randint(b, -3, 4, n),
+            "exponential": fl.random.exponential(b, n),
+            "gumbel": fl.random.gumbel(b, n),
         }
 
     return f
@@ -29,9 +31,11 @@ def test_compiled_draws_are_the_interpreters() -> None:
     graph = fl.trace(draws(7, 33))
     step = np.int32(5)
     wanted, found = graph.run(step), fl.compile(graph)(step)
-    for name in set(wanted) - {"normal"}:
+    rounded = {"normal", "exponential", "gumbel"}
+    for name in set(wanted) - rounded:
         np.testing.assert_array_equal(found[name], wanted[name], name)
-    np.testing.assert_array_max_ulp(found["normal"], wanted["normal"], 2)
+    for name in rounded:
+        np.testing.assert_array_max_ulp(found[name], wanted[name], 2)
     assert all(c.ok for c in compare(graph, None, (step,), found))
 
 
@@ -44,7 +48,79 @@ def test_distributions() -> None:
     assert abs(z.mean()) < near and abs(z.var() - 1) < 2 * near and abs((z**3).mean()) < 4 * near and abs((z**4).mean() - 3) < 10 * near
     assert abs(got["bernoulli"].mean() - 0.3) < near
     assert set(np.unique(got["randint"])) == set(range(-3, 4)) and abs(got["randint"].mean()) < 2 * near
+    e, g = got["exponential"].astype(float), got["gumbel"].astype(float)
+    assert e.min() > 0 and abs(e.mean() - 1) < near and abs(e.var() - 1) < 3 * near
+    assert abs(g.mean() - np.euler_gamma) < 1.3 * near and abs(g.var() - np.pi**2 / 6) < 4 * near
     assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < near and abs(np.corrcoef(u, z)[0, 1]) < near
+
+
+CHANCES = np.array([0.1, 0.25, 0, 0.05, 0.6], np.float32)
+
+
+def test_categories_come_as_often_as_they_should() -> None:
+    n = 100_000
+
+    def many(logits: fl.f32[fl.Tensor, 5]) -> Any:
+        return fl.random.categorical(fl.random.key(5), logits, shape=n)
+
+    with np.errstate(divide="ignore"):
+        logits = np.log(CHANCES) + 3
+    seen = np.bincount(fl.trace(many).run(logits), minlength=5) / n
+    assert (np.abs(seen - CHANCES) <= 5 * np.sqrt(CHANCES * (1 - CHANCES) / n)).all() and seen[2] == 0
+
+
+def test_compiled_categories_orders_and_dropout_are_the_interpreters() -> None:
+    def f(seed: fl.u32[fl.Tensor, 2], x: fl.f32[fl.Tensor, "n", "c"], h: fl.f16[fl.Tensor, 3, 7]) -> dict[str, Any]:
+        a, b = fl.random.split(seed)
+        return {
+            "categories": fl.random.categorical(a, x),
+            "of columns": fl.random.categorical(a, x, 0, shape=(2, 3)),
+            "of halves": fl.random.categorical(b, h),
+            "order": fl.random.permutation(a, 17),
+            "of any length": fl.random.permutation(b, x.shape[0]),
+            "rows": fl.random.permutation(b, x),
+            "columns": fl.random.permutation(a, x, 1),
+            "dropped": fl.dropout(x, 0.3, key=a),
+            "dropped rows": fl.dropout(h, 0.5, key=b, shared=-1),
+        }
+
+    graph = fl.trace(f)
+    model = fl.compile(graph)
+    rng = np.random.default_rng(2)
+    for n, c in ((1, 1), (11, 7), (16, 8)):
+        given = rng.integers(0, 2**32, 2, np.uint32), rng.normal(size=(n, c)).astype("f4"), rng.normal(size=(3, 7)).astype("f2")
+        wanted, found = graph.run(*given), model(*given)
+        for name in wanted:
+            np.testing.assert_array_equal(found[name], wanted[name], name)
+        x = given[1]
+        assert wanted["of columns"].shape == (2, 3, c) and wanted["of columns"].max() < n
+        assert sorted(wanted["order"]) == list(range(17)) and sorted(wanted["of any length"]) == list(range(n))
+        np.testing.assert_array_equal(wanted["rows"], x[wanted["of any length"]])
+        np.testing.assert_array_equal(np.sort(wanted["columns"], 1), np.sort(x, 1))
+
+
+def test_every_order_is_as_likely() -> None:
+    graph = fl.trace(lambda k: fl.random.permutation(k, 3), inputs={"k": fl.u32(2)})
+    keys = np.random.default_rng(0).integers(0, 2**32, (480, 2), np.uint32)
+    orders = np.array([graph.run(k) for k in keys])
+    _, counts = np.unique(orders, axis=0, return_counts=True)
+    assert len(counts) == 6 and (np.abs(counts - 80) < 5 * np.sqrt(80 * 5 / 6)).all()
+
+
+def test_dropout_keeps_the_mean_and_what_it_keeps() -> None:
+    x = np.random.default_rng(1).uniform(1, 2, (200, 300)).astype(np.float32)
+
+    def run(rate: float, shared: Any = ()) -> Any:
+        return fl.trace(lambda x: fl.dropout(x, rate, key=fl.random.key(1), shared=shared), inputs={"x": fl.f32("n", "c")}).run(x)
+
+    got = run(0.2)
+    np.testing.assert_array_equal(got[got != 0], (x * np.float32(1 / 0.8))[got != 0])
+    assert abs((got == 0).mean() - 0.2) < 5 * np.sqrt(0.16 / x.size) and abs(got.mean() / x.mean() - 1) < 5 * np.sqrt(0.25 / x.size)
+    np.testing.assert_array_equal(run(0.0), x)
+    assert not run(1).any()
+    rows = run(0.5, 1) == 0
+    assert (rows == rows[:, :1]).all() and 0 < rows[:, 0].mean() < 1
+    np.testing.assert_array_equal(run(0.5, "c"), run(0.5, 1))
 
 
 def test_elements_depend_on_key_and_index_alone() -> None:
@@ -63,6 +139,12 @@ def test_elements_depend_on_key_and_index_alone() -> None:
         (lambda k: fl.random.bernoulli(k, 1.5), "from 0 to 1"),
         (lambda k: fl.random.randint(k, 3, 3), "low is below high"),
         (lambda k: fl.random.normal(k, 3, "int32"), "float32 or float64"),
+        (lambda k: fl.random.uniform(k, 3, "float16"), "float32 or float64"),
+        (lambda k: fl.random.categorical(k, np.ones(3, bool)), "logarithms of probabilities"),
+        (lambda k: fl.random.permutation(k, -1), "non-negative integer"),
+        (lambda k: fl.dropout([1.0], 1.5, key=k), "from 0 to 1"),
+        (lambda k: fl.dropout([1], 0.5, key=k), "divided by 1 - rate"),
+        (lambda k: fl.dropout([1.0], 0.5, key=[1, 2]), "a key is uint32"),
         (lambda k: fl.random.fold_in(k, 1.5), "one whole number"),
     ],
 )
