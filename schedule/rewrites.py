@@ -98,7 +98,10 @@ def cache(g: Graph, s: Stage, d: Cache) -> tuple[Graph, Stage]:
 
 
 def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
-    """over k: f(k)  ->  partial[.., l] = over ko: f(ko * factor + l); f = over l: partial[.., l]."""
+    """over k: f(k)  ->  partial[.., l] = over ko: f(ko * factor + l); f = over l: partial[.., l].
+
+    A scatter has l first: the parts of two threads share no cache lines.
+    """
     reduction = s.reduction
     k = next((a for a in s.reduce_axes if a.name == d.axis), None)
     if reduction is None or k is None:
@@ -125,12 +128,14 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
     if exact_quotient(n, factor) is None:
         value = where(whole < as_expr(n), value, identity(reduction.kind, value.dtype))
     extents = dict(zip(reduction.axes, reduction.extents, strict=True))
+    first = s.scatter is not None
+    own = tuple(fresh[a] for a in s.axes)
     partial = replace(
         s,
         id=_fresh_id(g),
         path=_free_path(g, s, f"{s.path}/{d.into or 'partial'}", d.at("into")),
-        axes=(*(fresh[a] for a in s.axes), inner),
-        extents=(*s.extents, factor),
+        axes=(inner, *own) if first else (*own, inner),
+        extents=(factor, *s.extents) if first else (*s.extents, factor),
         value=value,
         origin="derived",
         reduction=Reduction(
@@ -139,7 +144,8 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
             tuple(ceildiv(n, factor) if a is k else extents[a] for a in s.reduce_axes),
         ),
     )
-    total = replace(s, value=Read(partial.id, (*s.axes, last), s.dtype), reduction=Reduction(reduction.kind, (last,), (factor,)))
+    at = (last, *s.axes) if first else (*s.axes, last)
+    total = replace(s, value=Read(partial.id, at, s.dtype), reduction=Reduction(reduction.kind, (last,), (factor,)))
     return _insert(g, s, partial, total), total
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fluorite.algo.dtypes import kind
 from fluorite.algo.expr import Axis, Expr
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
@@ -14,7 +15,7 @@ from ..machine import Machine
 from ..rewrites import inline
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
-from . import channels, dots, kernels, products, recurrences, transpositions
+from . import channels, dots, kernels, products, recurrences, totals, transpositions
 from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work, written_out
 
 Directives = tuple[Directive, ...]
@@ -256,7 +257,11 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
         chosen.directives |= kernels.strips(g, root, strip, chosen.machine)
         return
     if root.reduction is not None:
-        chosen.directives |= kernels.reduction(g, root, chosen.machine, chosen.undecided.reassociate)
+        reassociate = chosen.undecided.reassociate or kind(root.value.dtype) != "float"  # integers and truth values come out the same
+        if reassociate and totals.suits(root, chosen.machine):
+            chosen.directives |= totals.total(root, chosen.machine)
+            return
+        chosen.directives |= kernels.reduction(g, root, chosen.machine, reassociate)
         return
     if (across := transpositions.turned_axis(root, chosen.machine)) is not None:
         chosen.directives |= transpositions.transposition(root, across, chosen.machine)

@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.schedule import Cache, ExecutionPlan, FindBest, Numerics, Pack, Rfactor, Unroll, Vectorize
+from fluorite.schedule import Cache, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Unroll, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.machine import Machine
 from fluorite.schedule.scheduled import Scheduled, apply
@@ -98,3 +98,47 @@ def test_transpositions_are_tiled_where_the_last_axis_steps_across_memory(
 ) -> None:
     made = scheduled(lambda x: fl.transpose(x, order), x=F(*shape))
     assert (Unroll in kinds(made)) == tiled
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "allow", "shared"),
+    [
+        ((1 << 20,), fl.f32, "reassociates", ["stripe"]),
+        ((1000, 1000), fl.f32, "reassociates", ["i0_inner"]),
+        ((1, 1000, 1000), fl.f32, "reassociates", ["i1_inner"]),
+        ((5, 200000), fl.f32, "reassociates", ["stripe"]),
+        ((1 << 20, 3), fl.f32, "reassociates", []),
+        ((1 << 20,), fl.f32, "exact", []),
+        ((1 << 20,), fl.i32, "exact", ["stripe"]),
+        ((1 << 12,), fl.f32, "reassociates", []),
+        (("n",), fl.f32, "reassociates", []),
+    ],
+)
+def test_a_large_total_is_shared_out_and_a_small_one_is_not(shape: tuple[Any, ...], dtype: Any, allow: Any, shared: list[str]) -> None:
+    made = scheduled(lambda x: fl.sum(x), ExecutionPlan(numerics=Numerics(allow=allow)), x=dtype(*shape))
+    assert [d.axis for ds in made.chosen.values() for d in ds if isinstance(d, Parallel)] == shared
+
+
+STRIPES = """\
+  /lambda/sum/tasks:
+    - split: {axis: i0_inner, factor: 1024, into: [stripe, item]}
+    - reorder: [stripe, i0_outer, item]
+    - parallel: stripe
+    - vectorize: {axis: item, width: 16}
+  /lambda/sum:
+    - rfactor: {axis: i0, factor: 2048, into: tasks}
+    - rfactor: {axis: i0_inner, factor: 64}
+    - rfactor: {axis: i0_inner_inner, factor: 8, into: few}
+"""
+ROWS = """\
+  /lambda/sum/tasks:
+    - rfactor: {axis: i1, factor: 16}
+    - rfactor: {axis: i1_inner, factor: 8, into: few}
+    - parallel: i0_inner
+  /lambda/sum: [{rfactor: {axis: i0, factor: 8, into: tasks}}]
+"""
+
+
+@pytest.mark.parametrize(("shape", "part"), [((1 << 20,), STRIPES), ((1000, 1000), ROWS)])
+def test_the_plan_of_a_total_says_how_it_is_shared_out(shape: tuple[int, ...], part: str) -> None:
+    assert part in scheduled(lambda x: fl.sum(x), x=F(*shape)).text()

@@ -291,3 +291,15 @@ def test_a_parameter_can_be_packed_at_build() -> None:
     g = fl.trace(Model())
     new, _ = rewrite_stage(g, the(g, "p"), Pack(tensor="w", sizes={"j": 4}, order=("j", "k"), into="packed", when="build"))
     assert the(new, "packed").extents == (2, 4, 4)
+
+
+def test_the_parts_of_a_scatter_share_no_cache_lines() -> None:
+    """The new axis comes first: each part is one piece of memory."""
+    g = fl.trace(lambda x, k: fl.segment_sum(x, k, 5), None, inputs={"x": fl.i32(40, 3), "k": fl.i32(40)})
+    (s,) = (s for s in g.stages if s.scatter is not None)
+    new, total = rewrite_stage(g, s, Rfactor(axis=s.reduce_axes[0].name, factor=4))
+    partial = next(s for s in new.stages if s.path.endswith("/partial"))
+    assert partial.extents == (4, 5, 3) and partial.scatter is not None and total.scatter is None
+    rng = np.random.default_rng(0)
+    x, k = rng.integers(0, 9, (40, 3)).astype(np.int32), rng.integers(-1, 6, 40).astype(np.int32)
+    np.testing.assert_array_equal(new.run(x, k), g.run(x, k))
