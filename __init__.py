@@ -13,7 +13,9 @@ Everything here is found when it is first used, so that importing fluorite costs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all else here: Ctrl-C should not find a program at that
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

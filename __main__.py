@@ -1,6 +1,7 @@
 """The command line: `fluorite` and `python -m fluorite`."""
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -9,9 +10,9 @@ def main() -> None:
         from fluorite.cli.app import main as run
 
         code = run()
-    except KeyboardInterrupt:  # while modules are still being imported
-        print("interrupted", file=sys.stderr)
-        code = 130
+    except KeyboardInterrupt:  # while modules are still being imported, and nothing has begun
+        print("interrupted", file=sys.stderr, flush=True)
+        os._exit(130)  # an import that was interrupted inside exec() would make Python end itself by the signal
     sys.exit(code)
 
 

@@ -30,7 +30,9 @@ class _Interned(type):
         key = (cls, *map(_field_key, args))
         node = cls._nodes.get(key)
         if node is None:
-            node = cls._nodes[key] = super().__call__(*args)
+            node = super().__call__(*args)
+            object.__setattr__(node, "depth", 1 + _deepest(args))
+            cls._nodes[key] = node
         return node
 
 
@@ -42,9 +44,20 @@ def _field_key(value: Any) -> Any:
     return (type(value), repr(value)) if isinstance(value, (float, int)) else value
 
 
+def _deepest(args: tuple[Any, ...]) -> int:
+    """The depth of the deepest node among the fields of a node."""
+    deepest = 0
+    for value in args:
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Expr) and part.depth > deepest:
+                deepest = part.depth
+    return deepest
+
+
 @dataclass(frozen=True, eq=False)
 class Expr(metaclass=_Interned):
-    """A scalar as a function of axes. `dtype` is its element type; a weak one yields to the other operand's."""
+    """A scalar as a function of axes. `dtype` is its element type; a weak one yields to the other operand's. `depth` is the number of
+    nodes on the longest way down."""
 
     __array_priority__: ClassVar[int] = 1000
     __array_ufunc__: ClassVar[None] = None
@@ -54,6 +67,8 @@ class Expr(metaclass=_Interned):
         def dtype(self) -> str: ...
         @property
         def weak(self) -> bool: ...
+        @property
+        def depth(self) -> int: ...
 
     def __add__(self, other: Any) -> Expr:
         return binary("add", self, other)

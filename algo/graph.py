@@ -108,7 +108,7 @@ class Stage:
     def reads(self) -> tuple[Read, ...]:
         return tuple(reads(self.value))
 
-    @property
+    @cached_property
     def sources(self) -> tuple[int, ...]:
         """The other tensors that the stage reads."""
         return tuple(i for i in dict.fromkeys(r.source for r in self.reads) if i != self.id)

@@ -43,20 +43,19 @@ class _Bound:
         return f"{self.size} in {self.access.tensor.label} (dimension {self.dimension})"
 
 
-def _accesses(e: Expr, guarded: bool = False) -> Iterator[tuple[Access, bool]]:
+def _accesses(e: Expr) -> Iterator[tuple[Access, bool]]:
+    """Every access, and whether it stands in a branch of a choice; one that stands both ways comes twice."""
     seen: set[tuple[Expr, bool]] = set()
-
-    def visit(n: Expr, g: bool) -> Iterator[tuple[Access, bool]]:
-        if (n, g) in seen:
-            return
-        seen.add((n, g))
+    pending = [(e, False)]
+    while pending:
+        n, guarded = pending.pop()
+        if (n, guarded) in seen:
+            continue
+        seen.add((n, guarded))
         if isinstance(n, Access):
-            yield n, g
+            yield n, guarded
         lazy = isinstance(n, Op) and n.op == "where"
-        for k, c in enumerate(children(n)):
-            yield from visit(c, g or (lazy and k > 0))
-
-    yield from visit(e, guarded)
+        pending += reversed([(c, guarded or (lazy and k > 0)) for k, c in enumerate(children(n))])
 
 
 def infer(axes: tuple[Axis, ...], value: Expr, given: Mapping[str, Extent]) -> dict[Axis, Extent]:

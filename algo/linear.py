@@ -159,8 +159,11 @@ def within(e: Expr, size: Extent, ranges: Ranges) -> bool:
     return low is not None and high is not None and nonnegative(low) and at_most(high, size - 1)
 
 
-def simplify(e: Expr, ranges: Ranges) -> Expr:
-    """e with its index arithmetic in normal form: div and mod of what divides or stays below, decided minima, comparisons and branches."""
+def simplify(e: Expr, ranges: Ranges, memo: dict[Expr, Expr] | None = None) -> Expr:
+    """e with its index arithmetic in normal form: div and mod of what divides or stays below, decided minima, comparisons and branches.
+
+    `memo` holds what was simplified before with these ranges.
+    """
 
     def rule(n: Expr) -> Expr | None:
         match n:
@@ -198,7 +201,7 @@ def simplify(e: Expr, ranges: Ranges) -> Expr:
                 return linear(n).expr()
         return None
 
-    return rewrite(e, rule)
+    return rewrite(e, rule, memo)
 
 
 def _boundary(op: str, a: Expr, size: Extent, ranges: Ranges) -> Expr | None:

@@ -1,15 +1,40 @@
-"""Expressions as text."""
+"""Expressions as text. What is large or deep is written in parts with names, so that no text is longer than the expression it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 
 from .expr import SYMBOL, Access, Axis, Const, Expr, Op, Read, Reduce, Size
+from .rewriting import children, landings, walk
+
+_LARGE = 500
+"""Nodes of a tree that is written in one piece."""
+_PART = 8
+"""Nodes of a shared part that gets a name."""
 
 
 def show(e: Expr, name: Callable[[int], str] = lambda i: f"%{i}") -> str:
-    """The expression as one would write it."""
-    return _show(e, name, 0)
+    """The expression as one would write it: of a large or deep one first the parts that it uses, then what it is of these."""
+    named: dict[Expr, str] = {}
+    lines: list[str] = []
+    for n, part in enumerate(_parts(e)):
+        lines.append(f"${n} = {_Writer(name, named).text(part)}")
+        named[part] = f"${n}"
+    return "; ".join([*lines, _Writer(name, named).text(e)])
+
+
+def _parts(e: Expr) -> list[Expr]:
+    """The parts that get names, each after those inside it: what is used more than once, and some of what is deep."""
+    sizes: dict[Expr, int] = {}
+    uses: Counter[Expr] = Counter()
+    for n in walk(e):
+        sizes[n] = 1 + sum(sizes[c] for c in children(n))
+        uses.update(children(n))
+    if sizes[e] <= _LARGE and e.depth <= _LARGE // 10:
+        return []
+    deep = set(landings(e))
+    return [n for n in sizes if n is not e and (n in deep or (uses[n] > 1 and sizes[n] >= _PART))]
 
 
 _LEVEL = {
@@ -31,26 +56,34 @@ _LEVEL = {
 }
 
 
-def _show(e: Expr, name: Callable[[int], str], level: int) -> str:
-    match e:
-        case Const(value=v):
-            return repr(v)
-        case Axis():
-            return e.name
-        case Size():
-            return str(e.extent) if e.extent.is_atom else f"({e.extent})"
-        case Read():
-            return f"{name(e.source)}[{', '.join(_show(i, name, 0) for i in e.index)}]"
-        case Access():
-            return f"{e.tensor.label}[{', '.join(_show(i, name, 0) for i in e.index)}]"
-        case Reduce():
-            return f"{e.kind}({', '.join(a.name for a in e.axes)} | {_show(e.body, name, 0)})"
-        case Op(op="cast"):
-            return f"{e.dtype}({_show(e.args[0], name, 0)})"
-        case Op(op=op) if op in _LEVEL:
-            mine = _LEVEL[op]
-            text = f"{_show(e.args[0], name, mine)} {SYMBOL[op]} {_show(e.args[1], name, mine + 1)}"
-            return f"({text})" if mine < level else text
-        case Op():
-            return f"{e.op}({', '.join(_show(a, name, 0) for a in e.args)})"
-    raise TypeError(type(e))
+class _Writer:
+    """Writes expressions over named tensors and named parts."""
+
+    def __init__(self, tensor: Callable[[int], str], parts: Mapping[Expr, str]) -> None:
+        self.tensor, self.parts = tensor, parts
+
+    def text(self, e: Expr, level: int = 0) -> str:
+        if (part := self.parts.get(e)) is not None:
+            return part
+        match e:
+            case Const(value=v):
+                return repr(v)
+            case Axis():
+                return e.name
+            case Size():
+                return str(e.extent) if e.extent.is_atom else f"({e.extent})"
+            case Read():
+                return f"{self.tensor(e.source)}[{', '.join(map(self.text, e.index))}]"
+            case Access():
+                return f"{e.tensor.label}[{', '.join(map(self.text, e.index))}]"
+            case Reduce():
+                return f"{e.kind}({', '.join(a.name for a in e.axes)} | {self.text(e.body)})"
+            case Op(op="cast"):
+                return f"{e.dtype}({self.text(e.args[0])})"
+            case Op(op=op) if op in _LEVEL:
+                mine = _LEVEL[op]
+                text = f"{self.text(e.args[0], mine)} {SYMBOL[op]} {self.text(e.args[1], mine + 1)}"
+                return f"({text})" if mine < level else text
+            case Op():
+                return f"{e.op}({', '.join(map(self.text, e.args))})"
+        raise TypeError(type(e))

@@ -1,14 +1,18 @@
-"""Walking and rewriting expressions; shared nodes are visited once."""
+"""Walking and rewriting expressions; shared nodes are visited once. Nothing here recurses: expressions may be thousands of nodes deep."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Generator, Iterator
 from dataclasses import fields
 from typing import Any, TypeVar
 
 from .expr import Access, Axis, Expr, Op, Read, Reduce
 
 E = TypeVar("E", bound=Expr)
+K = TypeVar("K")
+V = TypeVar("V")
+_FLIGHT = 32
+"""Levels between two landings."""
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
@@ -40,30 +44,65 @@ def with_children(e: E, new: tuple[Expr, ...]) -> E:
 def rewrite(e: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
     """Bottom-up: `rule` sees each node with rewritten children and returns its replacement, or None to keep it."""
     memo = {} if memo is None else memo
-    if e in memo:
-        return memo[e]
-    new = with_children(e, tuple(rewrite(c, rule, memo) for c in children(e)))
-    changed = rule(new)
-    memo[e] = result = new if changed is None else changed
-    return result
+    for n in walk(e, memo):
+        new = with_children(n, tuple(memo[c] for c in children(n)))
+        changed = rule(new)
+        memo[n] = new if changed is None else changed
+    return memo[e]
 
 
 def substitute(e: Expr, mapping: dict[Axis, Expr]) -> Expr:
     return rewrite(e, lambda n: mapping.get(n) if isinstance(n, Axis) else None) if mapping else e
 
 
-def walk(e: Expr) -> Iterator[Expr]:
-    """Every distinct node once, children first."""
+def walk(e: Expr, known: Container[Expr] = ()) -> Iterator[Expr]:
+    """Every distinct node once, children first; not those in `known`, nor what only they have below them."""
     seen: set[Expr] = set()
+    pending = [e]
+    while pending:
+        n = pending[-1]
+        if n in seen or n in known:
+            pending.pop()
+            continue
+        missing = [c for c in children(n) if c not in seen and c not in known]
+        if missing:
+            pending += reversed(missing)
+            continue
+        pending.pop()
+        seen.add(n)
+        yield n
 
-    def visit(n: Expr) -> Iterator[Expr]:
-        if n not in seen:
-            seen.add(n)
-            for c in children(n):
-                yield from visit(c)
+
+def landings(e: Expr, known: Container[Expr] = ()) -> Iterator[Expr]:
+    """Nodes of a deep expression, lower ones first, such that every way down meets one after so many levels at most.
+
+    A recursive function that remembers its results is called with these first: then no call of it goes deep.
+    """
+    if e.depth <= _FLIGHT:
+        return
+    levels: dict[Expr, int] = {}
+    for n in walk(e, known):
+        levels[n] = 1 + max((levels.get(c, 0) for c in children(n)), default=0)
+        if levels[n] > _FLIGHT:
+            levels[n] = 0
             yield n
 
-    yield from visit(e)
+
+def unwound(step: Callable[[K], Generator[K, V, V]], start: K) -> V:
+    """A recursive function on a stack of our own: `x = yield key` in a step stands for x = step(key)."""
+    stack = [step(start)]
+    given: V | None = None
+    while True:
+        try:
+            key = stack[-1].send(given)  # type: ignore[arg-type]
+        except StopIteration as done:
+            stack.pop()
+            given = done.value
+            if not stack:
+                return given
+        else:
+            stack.append(step(key))
+            given = None
 
 
 def reads(e: Expr) -> list[Read]:

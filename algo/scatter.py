@@ -71,19 +71,20 @@ def has_identity(s: Stage) -> bool:
 # ---------------------------------------------------------------- where(conditions, value, identity)
 def _guarded(e: Expr, kind: str) -> tuple[list[Expr], Expr]:
     """The conditions under which e is not the identity of the reduction, and what it then is."""
+    outer: list[Expr] = []
+    while isinstance(e, Op) and e.op == "where" and e.args[2] is identity(kind, e.dtype):
+        outer += conjuncts(e.args[0])
+        e = e.args[1]
     match e:
-        case Op(op="where", args=(c, a, b)) if b is identity(kind, e.dtype):
-            inner, value = _guarded(a, kind)
-            return [*conjuncts(c), *inner], value
         case Op(op="cast", args=(Op(op="where", args=(c, a, Const() as b)),)) if cast(b, e.dtype) is identity(kind, e.dtype):
-            return conjuncts(c), cast(a, e.dtype)
+            return [*outer, *conjuncts(c)], cast(a, e.dtype)
         case Op(op="cast", args=(c,)) if c.dtype == "bool" and kind == "sum" and e.dtype != "bool":
-            return conjuncts(c), cast(as_expr(1), e.dtype)
+            return [*outer, *conjuncts(c)], cast(as_expr(1), e.dtype)
         case Op(op="and") if kind == "any" and e.dtype == "bool":
-            return conjuncts(e), Const(True, "bool", False)
+            return [*outer, *conjuncts(e)], Const(True, "bool", False)
         case Op(op="eq") if kind == "any":
-            return [e], Const(True, "bool", False)
-    return [], e
+            return [*outer, e], Const(True, "bool", False)
+    return outer, e
 
 
 # ---------------------------------------------------------------- axis == position

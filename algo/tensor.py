@@ -9,11 +9,13 @@ from typing import Any
 
 from .expr import Access, Const, Expr, Op, Read, as_expr, refuse, where
 from .extent import Extent, at_most, nonnegative
-from .linear import Ranges, bounds, linear, within
+from .linear import Ranges, bounds, linear, simplify, within
 from .methods import Methods
 from .printing import show
 
 Index = tuple[Expr, ...]
+_DEEP = 32
+"""Levels of an index that a view of a view is given as it is; deeper ones are simplified on the way."""
 _in_body: ContextVar[bool] = ContextVar("fluorite_in_body", default=False)
 
 
@@ -159,11 +161,15 @@ class Direct(Tensor):
 
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:
         self.require_mine()
-        safe = tuple(
-            i if within(i, n, ranges) or implied(i, n, ranges, facts) else Op("edge", (i, as_expr(n)), "int32", True)
-            for i, n in zip(index, self.shape, strict=True)
-        )
-        return Read(self.source, safe, self.dtype)
+        return Read(self.source, _safe(index, self.shape, ranges, facts), self.dtype)
+
+
+def _safe(index: Index, shape: Sequence[Extent], ranges: Ranges, facts: Sequence[Expr]) -> Index:
+    """The index, clamped where it is not proved to be inside."""
+    return tuple(
+        i if within(i, n, ranges) or implied(i, n, ranges, facts) else Op("edge", (i, as_expr(n)), "int32", True)
+        for i, n in zip(index, shape, strict=True)
+    )
 
 
 class View(Tensor):
@@ -176,11 +182,12 @@ class View(Tensor):
         self.base, self.index_map = base, index_map
 
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:
-        safe = tuple(
-            i if within(i, n, ranges) or implied(i, n, ranges, facts) else Op("edge", (i, as_expr(n)), "int32", True)
-            for i, n in zip(index, self.shape, strict=True)
-        )
-        return self.base.resolve(self.index_map(safe), ranges, facts)
+        seen: Tensor = self
+        while isinstance(seen, View):  # views of views may be many
+            index = seen.index_map(_safe(index, seen.shape, ranges, facts))
+            index = tuple(simplify(i, ranges) if i.depth > _DEEP else i for i in index)
+            seen = seen.base
+        return seen.resolve(index, ranges, facts)
 
 
 class Bounded(Tensor):
@@ -232,10 +239,15 @@ def _shown(i: Any) -> str:
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    match condition:
-        case Op(op="and", args=(a, b), dtype="bool"):
-            return [*conjuncts(a), *conjuncts(b)]
-    return [condition]
+    """The conditions of which this one is the conjunction, as written."""
+    found, pending = [], [condition]
+    while pending:
+        match pending.pop():
+            case Op(op="and", args=(a, b), dtype="bool"):
+                pending += b, a
+            case c:
+                found.append(c)
+    return found
 
 
 def known_nonnegative(fact: Expr) -> Expr | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .building import call_site, current, placed
@@ -14,9 +14,9 @@ from .graph import Reduction, Stage
 from .infer import infer
 from .linear import linear, simplify
 from .reducing import named_axes, unrounded
-from .rewriting import axes_of, children, rewrite, substitute, with_children
+from .rewriting import axes_of, children, rewrite, substitute, unwound, walk, with_children
 from .scatter import has_identity
-from .tensor import Direct, Tensor, body, conjuncts
+from .tensor import Direct, Tensor, body, conjuncts, known_nonnegative
 from .wellformed import axis_parameters, extent_of, name_of, require_elements, require_index, require_own_axes, require_size
 
 if TYPE_CHECKING:
@@ -171,30 +171,49 @@ def _finish(
     return builder.add(made)
 
 
-def resolve(e: Expr, ranges: Mapping[Axis, Extent], facts: Sequence[Expr] = (), memo: dict[Expr, Expr] | None = None) -> Expr:
-    """Every access replaced by reads of stages and leaves, index arithmetic simplified. `memo` holds what these facts resolved."""
-    memo = {} if memo is None else memo
-    if (known := memo.get(e)) is None:
-        known = memo[e] = _resolved(e, ranges, facts, memo)
-    return known
+Fact = tuple[Expr, ...]
 
 
-def _resolved(e: Expr, ranges: Mapping[Axis, Extent], facts: Sequence[Expr], memo: dict[Expr, Expr]) -> Expr:
-    match e:
-        case Access():
-            index = tuple(simplify(resolve(i, ranges, facts, memo), ranges) for i in e.index)
+def resolve(e: Expr, ranges: Mapping[Axis, Extent]) -> Expr:
+    """Every access replaced by reads of stages and leaves, index arithmetic simplified."""
+    resolved: dict[tuple[int, ...], dict[Expr, Expr]] = {}  # by the facts that hold
+    simplified: dict[Expr, Expr] = {}
+
+    def step(key: tuple[Expr, Fact]) -> Generator[tuple[Expr, Fact], Expr, Expr]:
+        """An expression where facts about positions hold."""
+        e, facts = key
+        memo = resolved.setdefault(tuple(map(id, facts)), {})
+        if (known := memo.get(e)) is not None:
+            return known
+        below: list[Expr] = []
+        match e:
+            case Op(op="where", args=(condition, a, b)):
+                c = simplify((yield condition, facts), ranges, simplified)
+                if isinstance(c, Const):
+                    memo[e] = yield (a if c.value else b), facts
+                    return memo[e]
+                below = [c, (yield a, _with(facts, conjuncts(c))), (yield b, _with(facts, _negated(c)))]
+                memo[e] = Op("where", tuple(below), e.dtype, e.weak)
+                return memo[e]
+        for part in children(e):
+            below.append((yield part, facts))
+        if isinstance(e, Access):
+            index = tuple(simplify(i, ranges, simplified) for i in below)
             for i in index:
                 require_index(linear(i), e.tensor.label)
-            return simplify(e.tensor.resolve(index, ranges, facts), ranges)
-        case Op(op="where", args=(condition, a, b)):
-            c = simplify(resolve(condition, ranges, facts, memo), ranges)
-            if isinstance(c, Const):
-                return resolve(a if c.value else b, ranges, facts, memo)
-            return Op(
-                "where", (c, resolve(a, ranges, [*facts, *conjuncts(c)]), resolve(b, ranges, [*facts, *_negated(c)])), e.dtype, e.weak
-            )
-    new = with_children(e, tuple(resolve(c, ranges, facts, memo) for c in children(e)))
-    return simplify(new, ranges) if new is not e or isinstance(e, Op) else e
+            new = e.tensor.resolve(index, ranges, facts)
+        else:
+            new = with_children(e, tuple(below))
+        memo[e] = simplify(new, ranges, simplified) if new is not e or isinstance(e, Op) else e
+        return memo[e]
+
+    nothing: Fact = ()
+    return unwound(step, (e, nothing))
+
+
+def _with(facts: Fact, more: Sequence[Expr]) -> Fact:
+    """The facts and those of the others that say something about positions."""
+    return facts + tuple(f for f in more if (k := known_nonnegative(f)) is not None and k.weak and not any(f is g for g in facts))
 
 
 def _negated(condition: Expr) -> list[Expr]:
@@ -214,23 +233,18 @@ def _alpha(e: Reduce, free: tuple[Axis, ...]) -> Any:
     number = {a: n for n, a in enumerate(e.axes)}
     keys: dict[Expr, int] = {}
     parts: dict[Any, int] = {}
-
-    def visit(n: Expr) -> int:
-        if n not in keys:
-            match n:
-                case Axis():
-                    key: Any = ("bound", number[n]) if n in number else ("free", id(n))
-                case Access():
-                    key = ("access", id(n.tensor), *map(visit, n.index))
-                case Op():
-                    key = (n.op, n.dtype, *map(visit, n.args))
-                case _:
-                    key = id(n)
-            keys[n] = parts.setdefault(key, len(parts))
-        return keys[n]
-
-    root = visit(e.body)
-    return (e.kind, e.dtype, free, tuple(map(str, e.extents)), root, tuple(parts))
+    for n in walk(e.body):
+        match n:
+            case Axis():
+                key: Any = ("bound", number[n]) if n in number else ("free", id(n))
+            case Access():
+                key = ("access", id(n.tensor), *(keys[i] for i in n.index))
+            case Op():
+                key = (n.op, n.dtype, *(keys[a] for a in n.args))
+            case _:
+                key = id(n)
+        keys[n] = parts.setdefault(key, len(parts))
+    return (e.kind, e.dtype, free, tuple(map(str, e.extents)), keys[e.body], tuple(parts))
 
 
 __all__ = ["build_stage", "resolve", "stage"]

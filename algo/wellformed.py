@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from .dtypes import kind
 from .expr import Axis, Expr, Op, Reduce, refuse
 from .extent import Dim, Extent
 from .linear import Linear
-from .rewriting import children
+from .rewriting import children, walk
 
 LARGEST = 2**48
 """Elements of one tensor, and constants in an index: products of the two still fit 64 bits with room to spare."""
-_DEEPEST, _LONGEST = 200, 50_000
+_DEEPEST, _LONGEST = 2_500, 50_000
+"""Operations on the longest way down in the expression of one stage, and in all of it when nothing is shared: what compilers can take."""
+_DEEPEST_INDEX = 200
 _NAME = re.compile(r"[^\s/*<>{}\[\]=,:\"'\\\x00-\x1f\x7f]+")
 
 
@@ -80,8 +83,6 @@ def require_index(form: Linear, label: str) -> None:
 def require_own_axes(axes: Sequence[Axis], value: Expr) -> None:
     """Raises AlgorithmError where the expression holds an axis of another lambda, or is too large. Walks without recursion."""
     free: dict[Expr, frozenset[Axis]] = {}
-    depth: dict[Expr, int] = {}
-    length: dict[Expr, int] = {}
     pending = [value]
     while pending:
         e = pending[-1]
@@ -97,8 +98,6 @@ def require_own_axes(axes: Sequence[Axis], value: Expr) -> None:
         pending.pop()
         own = frozenset((e,)) if isinstance(e, Axis) else frozenset[Axis]().union(*(free[c] for c in below))
         free[e] = own.difference(e.axes) if isinstance(e, Reduce) else own
-        depth[e] = 1 + max((depth[c] for c in below), default=0)
-        length[e] = 1 + sum(length[c] for c in below)
     foreign = sorted(a.name for a in free[value].difference(axes))
     if foreign:
         raise refuse(
@@ -107,21 +106,22 @@ def require_own_axes(axes: Sequence[Axis], value: Expr) -> None:
             "an axis has a value only inside the lambda whose parameter it is",
             "a parameter of that name in the lambda that uses it",
         )
-    if depth[value] > _DEEPEST:
-        raise refuse(
-            "A132",
-            f"an expression {depth[value]} operations deep",
-            f"one stage may be {_DEEPEST} deep",
-            "stages for parts of it",
-            "fl.sum over an axis",
-        )
+    if (why := excess(value)) is not None:
+        raise refuse("A132", *why, "stages for parts of it", "fl.sum over an axis")
+
+
+def excess(value: Expr) -> tuple[str, str] | None:
+    """What is too large about an expression, and how large it may be."""
+    length: dict[Expr, int] = {}
+    for e in walk(value):
+        length[e] = 1 + sum(length[c] for c in children(e))
+        if e.depth > _DEEPEST_INDEX and isinstance(e, Op) and e.weak and kind(e.dtype) == "int":
+            return f"an index {e.depth} operations deep", f"arithmetic on positions may be {_DEEPEST_INDEX} deep"
+    if value.depth > _DEEPEST:
+        return f"an expression {value.depth} operations deep", f"one stage may be {_DEEPEST:,} deep"
     if length[value] > _LONGEST:
-        raise refuse(
-            "A132",
-            f"an expression of {float(length[value]):.3g} operations when written out",
-            f"one stage may have {_LONGEST:,}",
-            "stages for parts of it",
-        )
+        return f"an expression of {float(length[value]):.3g} operations when written out", f"one stage may have {_LONGEST:,}"
+    return None
 
 
 def require_elements(kind: str, reduced: Sequence[Extent], spatial: Sequence[Extent]) -> None:
@@ -133,6 +133,7 @@ def require_elements(kind: str, reduced: Sequence[Extent], spatial: Sequence[Ext
 __all__ = [
     "LARGEST",
     "axis_parameters",
+    "excess",
     "extent_of",
     "name_of",
     "require_elements",

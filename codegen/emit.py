@@ -14,7 +14,7 @@ from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary
 from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
 from fluorite.algo.interpreter.elementary import convert, literal
 from fluorite.algo.linear import bounds, is_index
-from fluorite.algo.rewriting import children
+from fluorite.algo.rewriting import children, landings
 
 from .float_operations import le, lt, ne
 from .intrinsics import INTRINSICS
@@ -157,7 +157,8 @@ class _Emitter:
     # ------------------------------------------------------------ values
     def value(self, e: Expr) -> Any:
         if e not in self.memo:
-            self.memo[e] = self.make(e)
+            for n in (*landings(e, self.memo), e):
+                self.memo[n] = self.make(n)
         return self.memo[e]
 
     def make(self, e: Expr) -> Any:

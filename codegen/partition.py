@@ -7,6 +7,7 @@ from dataclasses import replace
 from fluorite.algo.expr import Axis, Expr, Op, as_expr, binary
 from fluorite.algo.linear import is_index, linear, simplify
 from fluorite.algo.rewriting import axes_of
+from fluorite.algo.tensor import conjuncts
 
 from .statements import For, If, Statement, sequence, transform
 
@@ -25,7 +26,7 @@ def _rule(s: Statement) -> Statement | None:
 
 def _hoisted(loop: For, test: If) -> Statement | None:
     """The test outside the loop as far as the loop does not decide it, then the loop in parts."""
-    parts = _conjuncts(test.condition)
+    parts = conjuncts(test.condition)
     outside = [c for c in parts if loop.var not in set(axes_of(c))]
     if not outside:
         return _split(loop, test)
@@ -48,7 +49,7 @@ def _split(loop: For, test: If) -> Statement | None:
     lows: list[Expr] = [loop.low]
     highs: list[Expr] = [binary("add", loop.low, loop.extent)]
     rest: list[Expr] = []
-    for c in _conjuncts(test.condition):
+    for c in conjuncts(test.condition):
         edge = _edge(c, loop.var)
         if edge is None:
             rest.append(c)
@@ -77,10 +78,6 @@ def _split(loop: For, test: If) -> Statement | None:
     if len(highs) > 1:
         parts.append(part(high, end, test.otherwise))
     return sequence(*parts)
-
-
-def _conjuncts(c: Expr) -> list[Expr]:
-    return [*_conjuncts(c.args[0]), *_conjuncts(c.args[1])] if isinstance(c, Op) and c.op == "and" else [c]
 
 
 def _edge(c: Expr, var: Axis) -> tuple[str, Expr] | None:

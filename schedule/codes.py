@@ -108,7 +108,10 @@ CODES: dict[str, str] = {
     ),
     "P223": "pack and stage_in name an operand, and the stage reads none of that name, or several.",
     "P224": "Only what is known at build, parameters and constants, can be packed at build. Write when: call for anything else.",
-    "P225": "A reduction, or a result of the program, cannot be written into the places that read it. compute_at keeps it near them.",
+    "P225": (
+        "A reduction, or a result of the program, cannot be written into the places that read it, and neither can a stage that would make "
+        "the expression there too large to compile. compute_at keeps it near them."
+    ),
     "P226": (
         "Padding makes axes of a stage longer, layout puts them into another order: neither is for a result, whose shape and order the "
         "algorithm says. Reduction loops take no pad and no shift, since what is computed beyond, or again, would be added."

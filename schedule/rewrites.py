@@ -15,6 +15,7 @@ from fluorite.algo.linear import bounds, simplify
 from fluorite.algo.rewriting import rewrite, walk
 from fluorite.algo.rewriting import substitute as substitute_axes
 from fluorite.algo.tensor import conjuncts
+from fluorite.algo.wellformed import excess
 
 from .directives import Cache, ComputeInline, Directive, FindBest, Layout, Pack, Rfactor, StageIn
 from .notation.places import Place
@@ -384,6 +385,11 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
                 return substitute_axes(s.value, dict(zip(s.axes, e.index, strict=True)))
             return None
 
-        return replace(reader, value=simplify(rewrite(reader.value, rule), reader.ranges)) if s.id in reader.sources else reader
+        if s.id not in reader.sources:
+            return reader
+        value = simplify(rewrite(reader.value, rule), reader.ranges)
+        if (why := excess(value)) is not None:
+            raise refused(place, "P225", s, f"compute_inline: {s.name} makes of {reader.name} {why[0]}", why[1], "compute_root")
+        return replace(reader, value=value)
 
-    return g.with_stages([put(x) for x in g.stages if x.id != s.id])
+    return replace(g, stages=tuple(put(x) for x in g.stages if x.id != s.id))  # still producers first

@@ -175,9 +175,8 @@ class _Work:
         for s in self.graph.stages:
             d = next((d for d in self.chosen.get(s.path, ()) if isinstance(d, ComputeInline)), None)
             if d is not None:
-                current = self.graph.stage(s.id)
-                assert current is not None
-                readers = frozenset(c.id for c in self.graph.consumers[s.id])
+                current = next(t for t in self.graph.stages if t.id == s.id)
+                readers = frozenset(c.id for c in self.graph.stages if s.id in c.sources)
                 try:
                     self._become(inline(self.graph, current, d), "inline", f"compute_inline of {s.path}")
                     self.written_into[s.id] = readers
@@ -186,8 +185,13 @@ class _Work:
 
     def computed_in(self, i: int) -> frozenset[int]:
         """The stage itself, or those that it has been written into."""
-        readers = self.written_into.get(i)
-        return frozenset((i,)) if readers is None else frozenset(home for r in readers for home in self.computed_in(r))
+        seen: set[int] = set()
+        pending = [i]
+        while pending:
+            if (s := pending.pop()) not in seen:
+                seen.add(s)
+                pending += self.written_into.get(s, ())
+        return frozenset(s for s in seen if s not in self.written_into)
 
     # ------------------------------------------------------------ grouping
     def together(self) -> tuple[tuple[int, ...], ...]:

@@ -18,7 +18,7 @@ from ..expr import Axis, Const, Expr, Op, Read, Size
 from ..extent import Extent, evaluate
 from ..graph import Stage
 from ..requirements import unguarded_reads
-from ..rewriting import axes_of
+from ..rewriting import axes_of, landings, walk
 from ..scatter import has_identity
 from .contraction import multiply, splits
 from .elementary import BOUNDARY, OPERATORS, Array, convert, literal
@@ -27,6 +27,7 @@ from .reading import Box, gather
 from .scattering import scattered
 
 SLAB = 2**23  # elements of one intermediate array: 64 MiB of float64
+_NODES = 32
 Shape = tuple[int, ...]
 Ranges = tuple[tuple[int, int], ...]
 
@@ -89,7 +90,7 @@ class Evaluation:
         axes = (*s.axes, *s.reduce_axes)
         with np.errstate(all="ignore"):
             if s.reduction is None:
-                for ranges in slabs(spatial, SLAB):
+                for ranges in slabs(spatial, limit(s.value, SLAB)):
                     out[_window(ranges)] = Point(self, Box(axes, ranges, self.size), sources).value(s.value)
             elif not out.size:
                 pass
@@ -170,6 +171,11 @@ def _beats(kind_: str, new: Array, old: Array) -> Array:
     return out
 
 
+def limit(e: Expr, most: int) -> int:
+    """Points of a box such that the arrays of all nodes of a large expression take no more memory than those of one of usual size."""
+    return max(1, most * _NODES // max(_NODES, sum(1 for _ in walk(e))))
+
+
 def slabs(shape: tuple[int, ...], limit: int) -> Iterator[Ranges]:
     """The box cut into parts of at most `limit` points, in order; outer axes are cut before inner ones."""
     if math.prod(shape) <= limit:
@@ -222,6 +228,8 @@ class Point:
         """An array that broadcasts over the box. Exact index arithmetic is int64; all else has its own dtype."""
         found = self.done.get(e)
         if found is None:
+            for n in landings(e, self.done):
+                self.done[n] = self._value(n)
             found = self.done[e] = self._value(e)
         return found
 
@@ -266,4 +274,4 @@ def computing(x: Array, dtype: str) -> Array:
     return convert(convert(x, dtype), held(dtype))
 
 
-__all__ = ["IDENTITY", "JOIN", "SLAB", "Evaluation", "Point", "apply", "combine", "extreme", "slabs", "slabs_for"]
+__all__ = ["IDENTITY", "JOIN", "SLAB", "Evaluation", "Point", "apply", "combine", "extreme", "limit", "slabs", "slabs_for"]

@@ -12,7 +12,7 @@ from ..expr import Op, Read
 from ..graph import Graph, Stage, flatten, units
 from ..interpreter import last_readers, leaf_arrays, needed
 from ..interpreter.arguments import choose, take
-from ..rewriting import children
+from ..rewriting import children, walk
 from .classes import CLASSES, accumulation, formats, weakest, within
 from .recurrences import bounded_unit
 from .rules import FUNCTION_ULPS, Enclosure, roundings
@@ -146,11 +146,8 @@ def tolerance(graph: Graph, method: str | None = None, class_: str = "reassociat
 
 def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluation) -> float:
     memo: dict[Any, float] = {}
-
-    def visit(e: Any) -> float:
-        if e in memo:
-            return memo[e]
-        inner = [visit(c) for c in children(e)]
+    for e in walk(s.value):
+        inner = [memo[c] for c in children(e)]
         worst = max(inner, default=0.0)
         match e:
             case Read(source=source):
@@ -158,9 +155,7 @@ def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluat
             case Op(op=op, dtype=dtype) if (form := evaluation.form(dtype)) is not None:
                 worst = (sum(inner) if op in ("mul", "div") else worst) + roundings(op) * form.unit
         memo[e] = worst
-        return worst
-
-    total = visit(s.value)
+    total = memo[s.value]
     if s.reduction is not None and s.reduction.kind in ("sum", "prod") and kind(s.dtype) == "float":
         length = int(np.prod(evaluation.extents(s)[1]))
         total += max(length - 1, 0) * accumulation(evaluation.class_, s.dtype)

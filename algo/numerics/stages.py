@@ -11,8 +11,8 @@ from ..expr import Axis, Const, Expr, Op, Read, Size
 from ..graph import Graph, Stage
 from ..interpreter.contraction import multiply, splits
 from ..interpreter.reading import Box, gather
-from ..interpreter.stages import IDENTITY, SLAB, Evaluation, Point, Ranges, Shape, apply, extreme, slabs, slabs_for
-from ..rewriting import reads
+from ..interpreter.stages import IDENTITY, SLAB, Evaluation, Point, Ranges, Shape, apply, extreme, limit, slabs, slabs_for
+from ..rewriting import landings, reads, walk
 from .classes import accumulation, formats
 from .ranking import ranked
 from .rules import Enclosure, Format, either, loose, operator, settle
@@ -29,9 +29,11 @@ class EnclosingEvaluation(Evaluation):
         super().__init__(symbols, wide=True)
         self.class_, self.formats = class_, formats(class_)
         self.nonnegative: dict[int, bool] = {}
+        self.signs: dict[Expr, bool] = {}
         for s in graph.stages:
+            plain = s.reduction is None or s.reduction.kind in ("sum", "prod", "max", "min")
             self.nonnegative[s.id] = kind(s.dtype) == "bool" or s.dtype.startswith("u") or (
-                (s.reduction is None or s.reduction.kind in ("sum", "prod", "max", "min")) and never_negative(s.value, self.nonnegative))
+                plain and never_negative(s.value, self.nonnegative, self.signs))
 
     def form(self, dtype: str) -> Format | None:
         return self.formats.get(dtype)
@@ -42,7 +44,7 @@ class EnclosingEvaluation(Evaluation):
         with np.errstate(all="ignore"):
             out = _Parts(spatial, self.working(s.dtype))
             if s.reduction is None:
-                for ranges in slabs(spatial, _SLAB):
+                for ranges in slabs(spatial, limit(s.value, _SLAB)):
                     point = EnclosingPoint(self, Box(s.axes, ranges, self.size), sources)
                     out.put(ranges, point.bound(s.value))
             elif not out.value.size:
@@ -206,11 +208,11 @@ class EnclosingPoint(Point):
         self.found: dict[Expr, Enclosure] = {}
 
     def bound(self, e: Expr) -> Enclosure:
-        known = self.found.get(e)
-        if known is None:
-            known = self.found[e] = self._bound(e)
-            self.done[e] = known.value
-        return known
+        if e not in self.found:
+            for n in (*landings(e, self.found), e):
+                self.found[n] = self._bound(n)
+                self.done[n] = self.found[n].value
+        return self.found[e]
 
     def _bound(self, e: Expr) -> Enclosure:
         match e:
@@ -220,7 +222,7 @@ class EnclosingPoint(Point):
                 parts = [self.bound(a) for a in args]
                 value = apply(e, [p.value for p in parts], self.of.working)
                 return operator(e, value, parts, None if e.weak and kind(e.dtype) == "int" else self.of.form(e.dtype),
-                                never_negative(args[0], self.of.nonnegative))
+                                never_negative(args[0], self.of.nonnegative, self.of.signs))
         return Enclosure(numbers(self.value(e)))
 
     def _read(self, source: int, index: tuple[Expr, ...]) -> Enclosure:
@@ -244,8 +246,17 @@ def numbers(x: Array) -> Array:
     return x.astype(np.float64) if x.dtype.name in NARROW else x
 
 
-def never_negative(e: Expr, known: Mapping[int, bool]) -> bool:
-    """Whether the value is at least 0 (or NaN) however it is rounded: squares, magnitudes, exponentials and what is made of them."""
+def never_negative(e: Expr, known: Mapping[int, bool], found: dict[Expr, bool]) -> bool:
+    """Whether the value is at least 0 (or NaN) however it is rounded: squares, magnitudes, exponentials and what is made of them.
+
+    `known` says it of tensors; `found` is what was found before.
+    """
+    for n in walk(e, found):
+        found[n] = _never_negative(n, known, found)
+    return found[e]
+
+
+def _never_negative(e: Expr, known: Mapping[int, bool], found: Mapping[Expr, bool]) -> bool:
     match e:
         case Const(value=v):
             return v >= 0
@@ -258,13 +269,13 @@ def never_negative(e: Expr, known: Mapping[int, bool]) -> bool:
         case Op(op="abs" | "exp" | "exp2" | "sqrt" | "rsqrt" | "sigmoid" | "cosh"):
             return kind(e.dtype) == "float"
         case Op(op="add" | "mul" | "div" | "min", args=args) if kind(e.dtype) == "float":
-            return all(never_negative(a, known) for a in args)
+            return all(found[a] for a in args)
         case Op(op="max", args=args):
-            return any(never_negative(a, known) for a in args)
+            return any(found[a] for a in args)
         case Op(op="where", args=(_, a, b)):
-            return never_negative(a, known) and never_negative(b, known)
+            return found[a] and found[b]
         case Op(op="cast", args=(a,)) if kind(e.dtype) == "float":
-            return never_negative(a, known) or kind(a.dtype) == "bool"
+            return found[a] or kind(a.dtype) == "bool"
     return False
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent, nonnegative
 from fluorite.algo.linear import is_index, linear, simplify, within
-from fluorite.algo.rewriting import axes_of, rewrite, walk
+from fluorite.algo.rewriting import axes_of, children, rewrite, walk
 
 from .context import TRUE
 
@@ -26,10 +26,6 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
             continue
         out = c if out is TRUE else out & c
     return out
-
-
-def conjuncts(c: Expr) -> list[Expr]:
-    return [*conjuncts(c.args[0]), *conjuncts(c.args[1])] if isinstance(c, Op) and c.op == "and" else [c]
 
 
 def extreme(e: Expr, tile: Mapping[Axis, Extent], largest: bool) -> Expr | None:
@@ -93,8 +89,13 @@ def assume(e: Expr, known: Sequence[Expr], ranges: Mapping[Axis, Extent]) -> Exp
 def eager(e: Expr, ranges: Mapping[Axis, Extent], shape_of: Callable[[int], tuple[Extent, ...]]) -> Expr:
     """e with every choice whose branches may both be computed, because all that they read is there, as a select: that vectorises."""
 
+    found: dict[Expr, bool] = {}
+
     def readable(x: Expr) -> bool:
-        return all(within(i, n, ranges) for r in walk(x) if isinstance(r, Read) for i, n in zip(r.index, shape_of(r.source), strict=True))
+        for n in walk(x, found):
+            there = not isinstance(n, Read) or all(within(i, k, ranges) for i, k in zip(n.index, shape_of(n.source), strict=True))
+            found[n] = there and all(found[c] for c in children(n))
+        return found[x]
 
     def rule(n: Expr) -> Expr | None:
         match n:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary
 from fluorite.algo.linear import is_index, simplify
 from fluorite.algo.rewriting import axes_of, rewrite, walk
+from fluorite.algo.tensor import conjuncts
 from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Loop
 
 from ..reductions import accumulators, initial
@@ -174,7 +175,7 @@ def interior(work: Context, p: Placed, lanes: set[Axis]) -> list[Expr]:
                 found[a < size] = None
                 return a  # a clamp of a clamp is tested as it is when the inner one is gone
             case Op(op="where" | "select", args=(c, _, _)) if set(axes_of(c)) & lanes and not any(isinstance(x, Read) for x in walk(c)):
-                for part in logic.conjuncts(c):
+                for part in conjuncts(c):
                     if isinstance(part, Op) and part.op in ("lt", "le") and is_index(part.args[0]) and is_index(part.args[1]):
                         found[part] = None
         return None

@@ -14,6 +14,7 @@ from fluorite.algo.scatter import loop_extents
 FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
 EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}
 TRANSCENDENTAL = 12
+_REPEATED = {"min": 3, "max": 3, "sign": 3, "abs": 3}
 
 
 def cost(s: Stage) -> int:
@@ -29,14 +30,27 @@ def written_out(e: Expr, inlined: Mapping[int, int]) -> int:
     """The size of an expression when nothing in it is shared, as the code generator's passes walk it; a read of an inlined stage counts
     as the size given for it."""
     sizes: dict[Expr, int] = {}
+    for n in walk(e):
+        sizes[n] = (inlined.get(n.source, 1) if isinstance(n, Read) else 1) + sum(sizes[c] for c in children(n))
+    return sizes[e]
 
-    def size(n: Expr) -> int:
-        if n not in sizes:
-            own = inlined.get(n.source, 1) if isinstance(n, Read) else 1
-            sizes[n] = own + sum(size(c) for c in children(n))
-        return sizes[n]
 
-    return size(e)
+def emitted(e: Expr, inlined: Mapping[int, int]) -> int:
+    """As `written_out`, but of the code: of some operations it has the operands several times."""
+    sizes: dict[Expr, int] = {}
+    for n in walk(e):
+        own = inlined.get(n.source, 1) if isinstance(n, Read) else 1
+        sizes[n] = own + (_REPEATED.get(n.op, 1) if isinstance(n, Op) else 1) * sum(sizes[c] for c in children(n))
+    return sizes[e]
+
+
+def levels(e: Expr, inlined: Mapping[int, int]) -> int:
+    """The depth of an expression; a read of an inlined stage is as deep as the number given for it."""
+    depth: dict[Expr, int] = {}
+    for n in walk(e):
+        own = inlined.get(n.source, 0) if isinstance(n, Read) else 0
+        depth[n] = max(own, 1 + max((depth[c] for c in children(n)), default=0))
+    return depth[e]
 
 
 def volume(extents: Iterable[Extent]) -> Extent:
@@ -126,10 +140,15 @@ def is_flat(g: Graph, s: Stage) -> bool:
 
 
 def _outside_reads(e: Expr) -> Iterable[Expr]:
-    yield e
-    if isinstance(e, Op):
-        for a in e.args:
-            yield from _outside_reads(a)
+    """The nodes that are in no index."""
+    seen: set[Expr] = set()
+    pending = [e]
+    while pending:
+        n = pending.pop()
+        if n not in seen:
+            seen.add(n)
+            pending += n.args if isinstance(n, Op) else ()
+    return seen
 
 
 def fits(a: Extent, b: Extent) -> bool:

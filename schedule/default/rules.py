@@ -16,11 +16,13 @@ from ..rewrites import inline
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
 from . import channels, dots, kernels, products, recurrences, totals, transpositions
-from .analysis import cost, factors, fits, follows, is_product, known, plain, pointwise, sites, volume, work, written_out
+from .analysis import cost, emitted, factors, fits, follows, is_product, known, levels, plain, pointwise, sites, volume, work, written_out
 
 Directives = tuple[Directive, ...]
 _CHEAP = 1
 _LONGEST = 2000  # operations of one expression, written out: beyond, the code generator takes longer than the inlining saves
+_DEEPEST = 100  # operations on the longest way down: enough that a trip through memory is paid for
+_MOST_CODE = 1_500  # nodes of the code of one expression
 _STRIP_WINDOW = 64
 _BODY = 150  # operations of one expression
 _WORTH_A_ROW = 12  # vector instructions that are cheaper than a trip through the cache
@@ -99,8 +101,7 @@ def after_inlining(g: Graph, undecided: Undecided) -> Chosen:
     chosen = Chosen(g, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, inlined)
     for s in g.stages:
         if s.id in inlined:
-            current = chosen.graph.stage(s.id)
-            assert current is not None
+            current = next(t for t in chosen.graph.stages if t.id == s.id)
             if current.earlier:  # others of its recurrence have been written into it
                 chosen.inlined.discard(s.id)
                 del chosen.directives[s.path]
@@ -198,6 +199,8 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
     out: set[int] = set()
     spent: dict[int, int] = {}
     size: dict[int, int] = {}  # of those in `out`, written out
+    depth: dict[int, int] = {}  # likewise
+    code: dict[int, int] = {}
     for s in g.stages:
         if s.id not in undecided.stages or s.reduction is not None or s.id in g.outputs or s.earlier:
             spent[s.id] = cost(s)
@@ -212,10 +215,15 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
         places = sum(len(sites(c, s.id)) for c in readers)
         once = places == 1 and fits(work(readers[0]), volume(s.extents))
         grown = {**size, s.id: written_out(s.value, size)}
-        if any(written_out(c.value, grown) > _LONGEST for c in readers):
+        deeper = {**depth, s.id: levels(s.value, depth)}
+        longer = {**code, s.id: emitted(s.value, code)}
+        if any(
+            written_out(c.value, grown) > _LONGEST or levels(c.value, deeper) > _DEEPEST or emitted(c.value, longer) > _MOST_CODE
+            for c in readers
+        ):
             continue
         if once or (places <= 2 and mine <= _CHEAP and not any(c.reduction for c in readers)) or mine == 0:
-            size = grown
+            size, depth, code = grown, deeper, longer
             out.add(s.id)
             carry(chosen.carried, s.id, readers)
     return out
