@@ -9,6 +9,7 @@ from fluorite.algo.expr import Expr, Op, as_expr, axis, binary
 from fluorite.algo.graph import Stage
 from fluorite.algo.linear import is_index, simplify
 from fluorite.algo.rewriting import axes_of, walk
+from fluorite.algo.tensor import conjuncts
 from fluorite.schedule.nest import SERIAL
 from fluorite.schedule.regions import Interval, whole
 
@@ -38,7 +39,7 @@ def _choices(work: Context, p: Placed) -> list[Expr]:
     found: dict[Expr, None] = {}
     for e in walk(evaluating.value_of(work, p)):
         if isinstance(e, Op) and e.op in ("where", "select"):
-            for c in logic.conjuncts(e.args[0]):
+            for c in conjuncts(e.args[0]):
                 if isinstance(c, Op) and c.op in ("lt", "le") and is_index(c.args[0]) and is_index(c.args[1]):
                     found[c] = None
     return [c for c in found if c not in p.known]

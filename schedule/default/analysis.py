@@ -14,7 +14,6 @@ from fluorite.algo.scatter import loop_extents
 FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
 EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}
 TRANSCENDENTAL = 12
-_REPEATED = {"min": 3, "max": 3, "sign": 3, "abs": 3}
 
 
 def cost(s: Stage) -> int:
@@ -32,15 +31,6 @@ def written_out(e: Expr, inlined: Mapping[int, int]) -> int:
     sizes: dict[Expr, int] = {}
     for n in walk(e):
         sizes[n] = (inlined.get(n.source, 1) if isinstance(n, Read) else 1) + sum(sizes[c] for c in children(n))
-    return sizes[e]
-
-
-def emitted(e: Expr, inlined: Mapping[int, int]) -> int:
-    """As `written_out`, but of the code: of some operations it has the operands several times."""
-    sizes: dict[Expr, int] = {}
-    for n in walk(e):
-        own = inlined.get(n.source, 1) if isinstance(n, Read) else 1
-        sizes[n] = own + (_REPEATED.get(n.op, 1) if isinstance(n, Op) else 1) * sum(sizes[c] for c in children(n))
     return sizes[e]
 
 

@@ -16,13 +16,12 @@ from ..rewrites import inline
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
 from . import channels, dots, kernels, products, recurrences, totals, transpositions
-from .analysis import cost, emitted, factors, fits, follows, is_product, known, levels, plain, pointwise, sites, volume, work, written_out
+from .analysis import cost, factors, fits, follows, is_product, known, levels, plain, pointwise, sites, volume, work, written_out
 
 Directives = tuple[Directive, ...]
 _CHEAP = 1
 _LONGEST = 2000  # operations of one expression, written out: beyond, the code generator takes longer than the inlining saves
 _DEEPEST = 100  # operations on the longest way down: enough that a trip through memory is paid for
-_MOST_CODE = 1_500  # nodes of the code of one expression
 _STRIP_WINDOW = 64
 _BODY = 150  # operations of one expression
 _WORTH_A_ROW = 12  # vector instructions that are cheaper than a trip through the cache
@@ -200,7 +199,6 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
     spent: dict[int, int] = {}
     size: dict[int, int] = {}  # of those in `out`, written out
     depth: dict[int, int] = {}  # likewise
-    code: dict[int, int] = {}
     for s in g.stages:
         if s.id not in undecided.stages or s.reduction is not None or s.id in g.outputs or s.earlier:
             spent[s.id] = cost(s)
@@ -216,14 +214,10 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
         once = places == 1 and fits(work(readers[0]), volume(s.extents))
         grown = {**size, s.id: written_out(s.value, size)}
         deeper = {**depth, s.id: levels(s.value, depth)}
-        longer = {**code, s.id: emitted(s.value, code)}
-        if any(
-            written_out(c.value, grown) > _LONGEST or levels(c.value, deeper) > _DEEPEST or emitted(c.value, longer) > _MOST_CODE
-            for c in readers
-        ):
+        if any(written_out(c.value, grown) > _LONGEST or levels(c.value, deeper) > _DEEPEST for c in readers):
             continue
         if once or (places <= 2 and mine <= _CHEAP and not any(c.reduction for c in readers)) or mine == 0:
-            size, depth, code = grown, deeper, longer
+            size, depth = grown, deeper
             out.add(s.id)
             carry(chosen.carried, s.id, readers)
     return out
