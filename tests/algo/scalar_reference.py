@@ -28,7 +28,8 @@ def scalar(v: Any, dtype: str) -> Any:
             return bool(v != 0)
         case "float":
             return np.dtype(dtype).type(v)
-    if isinstance(v, float | np.floating):
+    if not isinstance(v, int | np.integer | np.bool_):
+        v = float(v)
         if math.isnan(v):
             return 0
         info = np.iinfo(dtype)
