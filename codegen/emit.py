@@ -19,7 +19,7 @@ from fluorite.algo.rewriting import children, landings
 from .float_operations import le, lt, ne
 from .intrinsics import INTRINSICS
 from .narrow_floats import FORMATS
-from .statements import Allocate, Buffer, Deal, Fetch, For, If, Kernel, Sequence, Statement, Store, Weave
+from .statements import Allocate, Buffer, Comb, Deal, Fetch, For, If, Kernel, Sequence, Statement, Store, Weave
 from .tvm_adapter import LOOP_KIND, ForKind, prefetch, tirx
 
 SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared"}
@@ -79,6 +79,8 @@ class _Emitter:
                 return tirx.SeqStmt(self.flat(s))
             case Weave():
                 return self.woven(s)
+            case Comb():
+                return self.combed(s)
         raise TypeError(type(s))
 
     def flat(self, s: Statement) -> list[Any]:
@@ -103,6 +105,16 @@ class _Emitter:
         """Elements side by side, from the index on; from the first one of the buffer without."""
         *outer, last = index or [_lane(0)]
         return tirx.BufferLoad(self.buffers[buffer], [*outer, _ramp(last, lanes)])
+
+    def combed(self, s: Comb) -> Any:
+        """The last of the vectors ends with the last element that is needed: nothing beyond it is touched."""
+        *outer, first = map(self.index, s.index)
+        n, last = s.lanes, s.step * (s.lanes - 1)
+        starts = [min(k * n, last - n + 1) for k in range(s.step)]
+        rows = [self.vector(s.source, [*outer, first + _lane(start)], n) for start in starts]
+        picked = [min(i * s.step // n, s.step - 1) for i in range(n)]
+        lanes = [_lane(k * n + i * s.step - starts[k]) for i, k in enumerate(picked)]
+        return tirx.BufferStore(self.buffers[s.part], tirx.Shuffle(rows, lanes), [_ramp(_lane(0), n)])
 
     def woven(self, s: Weave) -> Any:
         *outer, last = map(self.index, s.index)

@@ -98,7 +98,7 @@ def _parts(value: Expr, sizes: Mapping[Expr, int]) -> list[Expr]:
     """The parts worth a register: those of several uses, and choices between large branches, of which only the one taken is computed."""
     if sizes[value] <= LARGE:
         return []
-    always = _unconditional(value)
+    always = unconditional(value)
     uses: Counter[Expr] = Counter()
     for n in always:
         for c in children(n):
@@ -124,7 +124,8 @@ def _times(n: Expr) -> int:
     return 1
 
 
-def _unconditional(value: Expr) -> frozenset[Expr]:
+def unconditional(value: Expr) -> frozenset[Expr]:
+    """The parts that are computed whatever the branches that are taken."""
     found: set[Expr] = set()
     pending = [value]
     while pending:
@@ -147,4 +148,4 @@ def _replaced(e: Expr, known: Mapping[Expr, Expr]) -> Expr:
     return with_children(e, tuple(map(visit, children(e))))
 
 
-__all__ = ["computed_once"]
+__all__ = ["computed_once", "unconditional"]

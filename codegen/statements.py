@@ -90,7 +90,18 @@ class Weave:
     lanes: int
 
 
-Statement = Store | Fetch | If | For | Sequence | Allocate | Deal | Weave
+@dataclass(frozen=True)
+class Comb:
+    """part[i] = source[index + step * i] along the last axis, for `lanes` lanes, as a vector."""
+
+    part: int
+    source: int
+    index: tuple[Expr, ...]
+    step: int
+    lanes: int
+
+
+Statement = Store | Fetch | If | For | Sequence | Allocate | Deal | Weave | Comb
 
 
 @dataclass(frozen=True)
@@ -172,6 +183,9 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
             yield f"{pad}prefetch {names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}]"
         case Deal():
             yield f"{pad}{', '.join(names[p] for p in s.parts)} = every {len(s.parts)} lanes of {names[s.source]}"
+        case Comb():
+            at = ", ".join(map(text, s.index))
+            yield f"{pad}{names[s.part]} = every {s.step} of {names.get(s.source, s.source)}[{at} ...]"
         case Weave():
             at = ", ".join(map(text, s.index))
             yield f"{pad}{names.get(s.target, s.target)}[{at} ...] = {', '.join(names[p] for p in s.parts)} in turn"

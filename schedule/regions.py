@@ -82,7 +82,8 @@ def _atom(e: Expr, box: Box) -> Raw | None:
             begins = linear(raw.first)
             aligned = all(exact_quotient(c, k) is not None for c in (begins.constant, *(c for _, c in begins.terms)))
             bound = 1 if raw.bound == 1 else floordiv(raw.bound - 1, k) + 1 if aligned else floordiv(raw.bound + k - 2, k) + 1
-            return Raw(binary("floordiv", raw.first, b), binary("floordiv", raw.last, b), bound)
+            first, last = (simplify(binary("floordiv", e, b), {}) for e in (raw.first, raw.last))  # to compare it with other readers'
+            return Raw(first, last, bound)
         case Op(op="mod", args=(a, _)) if is_index(e):
             raw = image(a, box)
             return Raw(_at(e, raw.first), _at(e, raw.first), 1) if raw is not None and raw.bound == 1 else None

@@ -21,6 +21,7 @@ from ..partition import partition
 from ..phases import dealt
 from ..sharing import computed_once
 from ..statements import Kernel, Statement, allocations
+from ..strides import combed
 from . import assembling
 from .context import Context, KernelPlan
 
@@ -28,7 +29,7 @@ PASSES: dict[str, Callable[[Statement, Context], Statement]] = {
     "loops": lambda body, _: body,
     "partition": lambda body, _: partition(body),
     "allocation": lambda body, _: hoist_allocations(body),
-    "phases": lambda body, work: body if work.plan.gpu else dealt(body, work.ranges, _dtypes(work, body)),
+    "phases": lambda body, work: body if work.plan.gpu else _combed(dealt(body, work.ranges, _dtypes(work, body)), work),
     "sharing": lambda body, work: body if work.plan.gpu else computed_once(body, _dtypes(work, body)),
 }
 """What becomes of a kernel's statements, in order."""
@@ -53,6 +54,10 @@ def lower(
         if name == last:
             break
     return assembling.kernel(work, body), [], work.nests
+
+
+def _combed(body: Statement, work: Context) -> Statement:
+    return combed(body, _dtypes(work, body))
 
 
 def _dtypes(work: Context, body: Statement) -> dict[int, str]:

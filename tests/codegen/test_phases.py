@@ -126,3 +126,20 @@ def test_lanes_that_read_from_places_of_their_own_are_left_to_a_loop() -> None:
     assert "vectorized" not in text
     x = np.random.default_rng(0).random((3, 50), np.float32)
     np.testing.assert_allclose(fl.compile(many, wide(16))(x), fl.trace(many).run(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("step", "first", "width"), [(2, 0, 8), (2, 1, 16), (3, 1, 4), (4, 3, 12)])
+@pytest.mark.parametrize("dtype", ["f32", "u8"])
+def test_strided_reads_are_picked_out_of_whole_vectors(step: int, first: int, width: int, dtype: str) -> None:
+    def every(x: Any) -> fl.Tensor:
+        h, w = x.shape
+        return fl.stage(lambda i, j: x[i, step * j + first], name="o", extents={"i": h, "j": (w - first - 1) // step + 1})
+
+    graph = fl.trace(every, inputs={"x": getattr(fl, dtype)("h", "w")})
+    plan = wide(width)
+    text = "\n".join(v.text() for v in lower_variants(graph, plan, host_target(plan)))
+    assert f"every {step} of x[" in text
+    model = fl.compile(graph, plan)
+    for h, w in ((1, 9), (3, 67)):
+        x = np.arange(h * w).reshape(h, w).astype(graph[graph.methods[0].inputs[0]].dtype)
+        np.testing.assert_array_equal(model(x), x[:, first::step])
