@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import fluorite as fl
@@ -74,6 +76,12 @@ def chain(x: fl.f32[fl.Tensor, "n"]) -> fl.Tensor:
     for n in range(20):
         x = _step(x, f"step{n}")
     return x
+
+
+def named(name: str) -> Callable[..., Any]:
+    """The algorithm of a workload: one of this file, or an example."""
+    found: Callable[..., Any] = globals().get(name) or getattr(import_module(f"examples.apps.{name}"), name)
+    return found
 
 
 def _step(x: fl.Tensor, name: str) -> fl.Tensor:

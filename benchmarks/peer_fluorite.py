@@ -12,15 +12,19 @@ from .workloads import WORKLOADS, Array
 
 VARIANTS = ("fluorite empty", "fluorite hand", "fluorite tuned")
 PLANS = Path(__file__).parent / "plans"
+APPS = Path(__file__).parents[1] / "examples" / "apps"
 
 
 def build(name: str, variant: str) -> Callable[[], Array] | None:
     kind = variant.split()[-1]
-    plan = None if kind == "empty" else PLANS / (f"{name}.yaml" if kind == "hand" else f"{name}_tuned.yaml")
-    if plan is not None and not plan.exists():
-        return None
+    plan = None
+    if kind != "empty":
+        suffix = "" if kind == "hand" else "_tuned"
+        plan = next((p for p in (PLANS / f"{name}{suffix}.yaml", APPS / f"{name}{suffix or '_cpu'}.yaml") if p.exists()), None)
+        if plan is None:
+            return None
     data = WORKLOADS[name].inputs()
-    graph = fl.trace(getattr(algorithms, name))
+    graph = fl.trace(algorithms.named(name))
     sizes = {str(size): n for i in graph.methods[0].inputs for size, n in zip(graph[i].shape, data[graph[i].name].shape, strict=True)}
     model = fl.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
     arguments = [data[graph[i].name] for i in graph.methods[0].inputs]

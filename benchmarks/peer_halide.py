@@ -8,6 +8,7 @@ from typing import Any
 import halide as hl  # type: ignore[import-not-found,unused-ignore]
 import numpy as np
 
+from .halide_apps import APPS
 from .workloads import GAUSS, LUMA, WORKLOADS, Array
 
 VARIANTS = ("halide hand",)
@@ -128,12 +129,13 @@ def layernorm(rows: Any, bias: Any, gain: Any) -> Any:
 
 
 def build(name: str, variant: str) -> Callable[[], Array] | None:
-    algorithm = {f.__name__: f for f in (blur, unsharp, harris, sgemm, softmax, layernorm)}.get(name)
+    algorithm = (APPS | {f.__name__: f for f in (blur, unsharp, harris, sgemm, softmax, layernorm)}).get(name)
     if algorithm is None:
         return None
     w = WORKLOADS[name]
     data = w.inputs()
-    images = [hl.ImageParam(hl.Float(32), a.ndim, key) for key, a in data.items()]
+    types = {"float32": hl.Float(32), "uint16": hl.UInt(16)}
+    images = [hl.ImageParam(types[a.dtype.name], a.ndim, key) for key, a in data.items()]
     call = hl.Pipeline(algorithm(*images)).compile_to_callable(images, hl.get_host_target())
     out = np.empty_like(w.reference(data))
     buffers = [*(hl.Buffer(a) for a in data.values()), hl.Buffer(out)]

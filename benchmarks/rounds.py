@@ -117,7 +117,8 @@ def prepare(workload: Workload, workers: Sequence[Worker], only: Sequence[str]) 
                         result.error = f"the result is {value.shape}, expected {reference.shape}"
                     else:
                         result.difference = float(np.abs(value - reference).max() / np.abs(reference).max())
-                        result.error = "" if result.difference < 1e-4 else f"differs from the reference by {result.difference:.1e}"
+                        near = result.difference < workload.tolerance
+                        result.error = "" if near else f"differs from the reference by {result.difference:.1e}"
                 found.append(result)
     return found
 

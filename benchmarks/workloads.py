@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from examples.apps import reference as applications
+
 Array = np.ndarray[Any, Any]
 Data = Mapping[str, Array]
 GAUSS = np.exp(-(np.arange(-3, 4) ** 2) / (2 * 1.5**2))
@@ -27,6 +29,7 @@ class Workload:
     bytes: float
     data: Callable[[np.random.Generator], Data]
     reference: Callable[[Data], Array]
+    tolerance: float = 1e-4  # of the largest value
 
     def inputs(self) -> Data:
         """The same for every peer."""
@@ -100,6 +103,30 @@ def sgemm(d: Data) -> Array:
     return d["a"] @ d["b"]  # type: ignore[no-any-return]
 
 
+def _app(name: str) -> Callable[[Data], Array]:
+    return lambda d: getattr(applications, name)(*d.values())  # type: ignore[no-any-return]
+
+
+def _levels(*shape: int, below: int = 65536) -> Callable[[np.random.Generator], Array]:
+    """Smooth pixels, as photographs have, with some noise."""
+
+    def pixels(r: np.random.Generator) -> Array:
+        y, x = np.mgrid[: shape[-2], : shape[-1]].astype(F32) / 97
+        smooth = 0.5 + 0.4 * np.sin(y + 0.3 * x) * np.cos(x - 0.2 * y) + r.normal(0, 0.02, shape)
+        return (np.clip(smooth, 0, 1) * (below - 1)).astype(np.uint16)
+
+    return pixels
+
+
+def _raw(r: np.random.Generator) -> Data:
+    warm, cold = (r.normal(0, 0.2, (3, 4)).astype(F32) + np.eye(3, 4, dtype=F32) for _ in range(2))
+    return {"raw": _levels(1944, 2592, below=1024)(r), "warm": warm, "cold": cold}
+
+
+def _pyramid(r: np.random.Generator) -> Data:
+    return {"image": _levels(3, 1536, 2560)(r), "alpha": np.array(1 / 7, F32), "beta": np.array(1, F32)}
+
+
 _SQUARE, _WIDE, _ROWS = 2048 * 2048, 1536 * 2560, 128 * 1024
 _PRODUCT = _normal(a=(1024, 1024), b=(1024, 1024))
 WORKLOADS = {
@@ -109,6 +136,48 @@ WORKLOADS = {
         Workload("unsharp", "unsharp mask, 7-tap Gaussian, float32, 3 x 2048 x 2048", 47 * _SQUARE, 24 * _SQUARE, _unsharp_data, unsharp),
         Workload("harris", "Harris corners, float32, 3 x 1536 x 2560", 60 * _WIDE, 16 * _WIDE, _random(image=(3, 1540, 2564)), harris),
         Workload("sgemm", "matrix product, float32, 1024^3", 2 * 1024**3, 12 * 1024**2, _PRODUCT, sgemm),
+        Workload(
+            "stencil_chain",
+            "eight dense 5x5 stencils, uint16, 1536 x 2560",
+            8 * 50 * _WIDE,
+            4 * _WIDE,
+            lambda r: {"image": _levels(1536, 2560)(r)},
+            _app("stencil_chain"),
+        ),
+        Workload(
+            "bilateral_grid",
+            "bilateral grid, float32, 1536 x 2560",
+            50 * _WIDE,
+            8 * _WIDE,
+            _random(image=(1536, 2560)),
+            _app("bilateral_grid"),
+        ),
+        Workload(
+            "nl_means",
+            "non-local means, 7x7 patches and search, float32, 3 x 614 x 1024",
+            49 * 40 * 614 * 1024,
+            24 * 614 * 1024,
+            lambda r: {"image": (_levels(3, 614, 1024)(r) / 65535).astype(F32), "sigma": np.array(0.12, F32)},
+            _app("nl_means"),
+            tolerance=1e-3,  # Halide's fast_exp
+        ),
+        Workload(
+            "camera",
+            "raw pixels to a picture, 1944 x 2592 uint16 to 3 x 1920 x 2560 uint8",
+            100 * 1920 * 2560,
+            5 * 1920 * 2560,
+            _raw,
+            _app("camera"),
+        ),
+        Workload(
+            "local_laplacian",
+            "local Laplacian filter, 8 levels, 8 tones, uint16, 3 x 1536 x 2560",
+            300 * _WIDE,
+            12 * _WIDE,
+            _pyramid,
+            _app("local_laplacian"),
+            tolerance=1e-2,  # rounding decides between neighbours in the table
+        ),
         Workload("softmax", "softmax of the rows of 128 x 1024, float32", 10 * _ROWS, 8 * _ROWS, _normal(x=(128, 1024)), softmax),
         Workload("layernorm", "layer norm of the rows of 128 x 1024, float32", 8 * _ROWS, 8 * _ROWS, _layernorm_data, layernorm),
     )

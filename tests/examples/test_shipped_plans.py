@@ -11,7 +11,7 @@ import pytest
 from fluorite.schedule import holes_of
 
 from benchmarks import algorithms
-from benchmarks.peer_fluorite import PLANS, build
+from benchmarks.peer_fluorite import APPS, PLANS, build
 from benchmarks.workloads import WORKLOADS
 from examples.attention import Block
 from examples.commands import FOLDER
@@ -33,9 +33,9 @@ def test_the_cpu_preset_means_what_the_empty_plan_means() -> None:
     assert all(np.array_equal(preset[k], empty[k]) for k in empty)
 
 
-@pytest.mark.parametrize("path", sorted(PLANS.glob("*.yaml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [*sorted(PLANS.glob("*.yaml")), *sorted(APPS.glob("*.yaml"))], ids=lambda p: p.stem)
 def test_the_plans_of_the_benchmarks(path: Path) -> None:
-    report = fl.check(getattr(algorithms, path.stem.removesuffix("_tuned")), path, quick=True)
+    report = fl.check(algorithms.named(path.stem.removesuffix("_tuned").removesuffix("_cpu")), path, quick=True)
     assert report.ok and not report.problems, report.text()
 
 
