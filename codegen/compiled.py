@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ from .lowered import Lowered, extents_of, structure_hash
 from .runtime.manifest import FORMAT as MANIFEST_FORMAT
 from .statements import Kernel
 from .target import CodeTarget
+from .twins import code_names
 
 VERSION = "0.1.0"
 TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
@@ -72,7 +74,8 @@ def compile_kernels(variants: Sequence[Lowered], target: CodeTarget, use_cache: 
 
 def _link(kernels: Sequence[Kernel], target: CodeTarget, path: Path) -> None:
     from .emit import emit
-    from .tvm_adapter import compile_functions
+    from .objects import object_files
+    from .tvm_adapter import link
 
     if shutil.which("cc") is None and shutil.which("gcc") is None and shutil.which("clang") is None:
         raise BuildError(
@@ -86,8 +89,11 @@ def _link(kernels: Sequence[Kernel], target: CodeTarget, path: Path) -> None:
                 )
             ]
         )
-    library = compile_functions({k.name: emit(k) for k in kernels}, target.dict())
-    library.export_library(str(path))
+    code = code_names(kernels)
+    unique = [k for k in kernels if code[k.name] == k.name]
+    sizes = {k.name: len(k.text()) for k in unique}
+    with tempfile.TemporaryDirectory(prefix="fluorite-") as folder:
+        link(object_files({k.name: emit(k) for k in unique}, sizes, target.dict(), Path(folder)), path)
 
 
 def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
@@ -112,7 +118,8 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
 
 def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
     g = compiled.graph
-    variants = [_code(v, m, g.symbols(m.name)) for v in compiled.variants]
+    code = code_names(k for v in compiled.variants for k in v.kernels)
+    variants = [_code(v, m, g.symbols(m.name), code) for v in compiled.variants]
     numbers = {i: n for n, i in enumerate(m.inputs)}
     ranges = {s: _range(compiled.plan, m.name, s) for s in g.symbols(m.name)}
     return {
@@ -142,8 +149,11 @@ def _range(plan: ExecutionPlan, method: str, name: str) -> dict[str, Any]:
     return {"min": given, "max": given, "multiple": 1}
 
 
-def _code(v: Lowered, m: Method, symbols: Sequence[str]) -> tuple[dict[str, Any], dict[int, int]]:
-    """Buffers and steps of one method in one variant, and the buffer number of each tensor. Numbers 0.. are the inputs; results follow."""
+def _code(v: Lowered, m: Method, symbols: Sequence[str], code: Mapping[str, str]) -> tuple[dict[str, Any], dict[int, int]]:
+    """Buffers and steps of one method in one variant, and the buffer number of each tensor. Numbers 0.. are the inputs; results follow.
+
+    `code` names the function that computes each kernel.
+    """
     g = v.graph
     mine = g.method(m.name)
     numbers: dict[int, int] = {}
@@ -175,7 +185,7 @@ def _code(v: Lowered, m: Method, symbols: Sequence[str]) -> tuple[dict[str, Any]
                 b.id,
                 ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "constant" if at_setup else "temporary",
             )
-        steps[at_setup].append({"kernel": k.name, "arguments": [numbers[b.id] for b in k.arguments], "symbols": list(k.symbols)})
+        steps[at_setup].append({"kernel": code[k.name], "arguments": [numbers[b.id] for b in k.arguments], "symbols": list(k.symbols)})
     return {
         "when": extents_of(v.when, m.name, symbols),
         "buffers": buffers,

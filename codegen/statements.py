@@ -123,8 +123,16 @@ class Kernel:
         names: dict[int, str] = {}
         for b in dict.fromkeys((*self.arguments, *allocations(self.body))):
             names.setdefault(b.id, b.name if b.name not in names.values() else f"{b.name}@{b.id}")
-        head = ", ".join(f"{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]" for b in self.arguments)
-        return f"kernel {self.name}({head})\n" + "\n".join(_lines(self.body, 1, names, {}))
+        return self._text(self.name, names)
+
+    def nameless(self) -> str:
+        """The text with numbers for the names of the kernel and its buffers: the same for kernels that do the same."""
+        found = dict.fromkeys(b.id for b in (*self.arguments, *allocations(self.body)))
+        return self._text("", {i: f"%{n}" for n, i in enumerate(found)})
+
+    def _text(self, name: str, names: Mapping[int, str]) -> str:
+        head = ", ".join(f"{names[b.id]}: {b.dtype}[{', '.join(map(str, b.shape))}]" for b in self.arguments)
+        return f"kernel {name}({head})\n" + "\n".join(_lines(self.body, 1, names, {}))
 
 
 def sequence(*parts: Statement) -> Statement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TVM_NUM_THREADS", str(os.cpu_count() or 1))  # TVM's own default is half the cores
@@ -11,6 +12,7 @@ os.environ.setdefault("TVM_NUM_THREADS", str(os.cpu_count() or 1))  # TVM's own 
 import tvm  # type: ignore[import-untyped]
 import tvm_ffi
 from tvm import s_tir, tirx
+from tvm.support.cc import create_shared  # type: ignore[import-untyped]
 from tvm.target import Target  # type: ignore[import-untyped]
 
 VERSION: str = tvm.__version__
@@ -90,6 +92,25 @@ def compile_functions(functions: dict[str, Any], target: dict[str, Any], config:
     """A loadable module with these functions, by name."""
     with tvm.transform.PassContext(config=config or {}):
         return tvm.compile(tvm.IRModule(functions), target=Target(target), tir_pipeline="fluorite")
+
+
+def to_json(functions: dict[str, Any]) -> str:
+    """Functions as text that another process reads with `from_json`."""
+    return str(tvm.ir.save_json(tvm.IRModule(functions)))
+
+
+def from_json(text: str) -> dict[str, Any]:
+    return {v.name_hint: f for v, f in tvm.ir.load_json(text).functions.items()}
+
+
+def write_object(library: Any, path: Path) -> None:
+    """The machine code of a compiled module without device code, as an object file."""
+    library.mod.write_to_file(str(path), "o")
+
+
+def link(objects: list[Path], path: Path) -> None:
+    """One shared library of object files."""
+    create_shared(str(path), [str(o) for o in objects])
 
 
 def as_tensor(array: Any) -> Any:
