@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,10 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
-from PIL import Image as Picture
-from skimage import data  # type: ignore[import-untyped]
+from PIL import Image
 
 from examples.apps import reference, settings
+from examples.apps.photographs import differs, inputs
 
 NAMES = ("stencil_chain", "bilateral_grid", "nl_means", "camera", "local_laplacian")
 FOLDER = Path(reference.__file__).parent
@@ -23,37 +25,8 @@ def algorithm(name: str) -> Any:
     return getattr(import_module(f"examples.apps.{name}"), name)
 
 
-def photograph(h: int, w: int) -> Any:
-    """Three colours from 0 to 1, of Chelsea the cat."""
-    picture = Picture.fromarray(data.chelsea()).resize((w, h))
-    return np.ascontiguousarray(np.asarray(picture, np.float32).transpose(2, 0, 1) / 255)
-
-
-def inputs(name: str, h: int, w: int) -> tuple[Any, ...]:
-    random, image = np.random.default_rng(0), photograph(h, w)
-    match name:
-        case "stencil_chain":
-            return ((image[1] * 65535).astype(np.uint16),)
-        case "bilateral_grid":
-            return (image[1],)
-        case "nl_means":
-            return (np.clip(image + random.normal(0, 0.05, image.shape).astype(np.float32), 0, 1), np.float32(0.12))
-        case "camera":
-            raw = np.empty((h, w), np.uint16)
-            for (dy, dx), c in {(0, 0): 1, (0, 1): 0, (1, 0): 2, (1, 1): 1}.items():
-                raw[dy::2, dx::2] = image[c, dy::2, dx::2] * 1023
-            return raw, *(np.eye(3, 4, dtype=np.float32) + np.float32(share) for share in (0.05, -0.05))
-    return (image * 65535).astype(np.uint16), np.float32(1 / 7), np.float32(1)
-
-
 def near(name: str, found: Any, wanted: Any) -> None:
-    """As far as the order of sums allows. A local Laplacian reads its table at whole numbers: there rounding may move a pixel by a step."""
-    assert found.dtype == wanted.dtype and found.shape == wanted.shape
-    apart = np.abs(found.astype(np.float64) - wanted)
-    if name == "local_laplacian":
-        assert apart.max() <= 65535 / 7 / 256 * 2 and np.mean(apart > 1) < 1e-3
-    else:
-        assert apart.max() <= (1e-5 if found.dtype == np.float32 else 0)
+    assert differs(name, found, wanted) == ""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,3 +57,19 @@ def test_the_local_laplacian_of_a_photograph() -> None:
     given = inputs("local_laplacian", 90, 122)
     model = fl.compile(algorithm("local_laplacian"), FOLDER / "local_laplacian_cpu.yaml", extents={"h": 90, "w": 122})
     near("local_laplacian", model(*given), reference.local_laplacian(*given))
+
+
+def test_results_that_differ_are_told() -> None:
+    image = np.zeros((3, 4), np.float32)
+    assert differs("bilateral_grid", image, image) == ""
+    assert "largest difference is 0.001" in differs("bilateral_grid", image + np.float32(1e-3), image)
+    assert "expected float32[3, 4]" in differs("bilateral_grid", image[:2], image)
+
+
+def test_the_command_builds_a_module_and_a_picture(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "examples.apps", "camera", "-o", tmp_path]
+    done = subprocess.run(command, cwd=FOLDER.parents[1], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert "the same as in NumPy" in done.stdout
+    with Image.open(tmp_path / "camera.png") as picture:
+        assert (picture.size, picture.mode) == ((440, 300), "RGB")
