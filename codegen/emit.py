@@ -14,7 +14,7 @@ from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary
 from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
 from fluorite.algo.interpreter.elementary import convert, literal
 from fluorite.algo.linear import bounds, is_index
-from fluorite.algo.rewriting import children, landings
+from fluorite.algo.rewriting import children, landings, walk
 
 from .float_operations import le, lt, ne
 from .intrinsics import INTRINSICS
@@ -190,7 +190,7 @@ class _Emitter:
                 return self.boundary(op, self.index(e.args[0]), self.index(e.args[1]))
             case Op(op="where" | "select" as op, args=(c, a, b)):
                 condition, x, y = self.value(c), self.operand(a, e), self.operand(b, e)
-                return (tirx.if_then_else if op == "where" else tirx.Select)(condition, x, y)
+                return tirx.if_then_else(condition, x, y) if op == "where" else _selected(e, condition, x, y)
             case Op(op="floordiv" | "mod" as op, args=(a, b)) if is_index(e):
                 return (_floordiv if op == "floordiv" else _floormod)(self.index(a), self.index(b), self.is_nonnegative(a))
             case Op(op="add" | "sub" | "mul" | "neg" as op) if is_index(e):
@@ -221,7 +221,8 @@ class _Emitter:
             case Read() if self.dtypes[e.source] == dtype:
                 return self.load(e)
             case Op(op="where" | "select" as op, args=(c, a, b)) if a.dtype == b.dtype == dtype:
-                return (tirx.if_then_else if op == "where" else tirx.Select)(self.value(c), self.stored(a, dtype), self.stored(b, dtype))
+                condition, x, y = self.value(c), self.stored(a, dtype), self.stored(b, dtype)
+                return tirx.if_then_else(condition, x, y) if op == "where" else _selected(e, condition, x, y)
         return INTRINSICS[f"to_{dtype}"](dtype, self.value(e))
 
     def is_nonnegative(self, e: Expr) -> bool:
@@ -353,6 +354,14 @@ _SMALL = ("bool", "int8", "uint8", "int16", "uint16")
 def rounded(value: Any, dtype: str) -> Any:
     """A float32 as a number of `dtype`, where that is a narrow float."""
     return INTRINSICS[f"round_{dtype}"](dtype, value) if dtype in NARROW else value
+
+
+def _selected(e: Op, condition: Any, x: Any, y: Any) -> Any:
+    """The choice, of which both sides are computed: TVM's simplifier takes the condition for granted inside a side, and would drop what
+    keeps an index in bounds where the condition is false. Behind a cast it does not see it."""
+    if any(isinstance(n, Read) for side in e.args[1:] for n in walk(side)):
+        condition = tirx.NE(tirx.Cast("int32", condition), tirx.IntImm("int32", 0))
+    return tirx.Select(condition, x, y)
 
 
 def _floordiv(a: Any, b: Any, sure: bool = False) -> Any:
