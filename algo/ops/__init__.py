@@ -31,6 +31,7 @@ from .differences import diff
 from .dropout import dropout
 from .einsum import einsum
 from .filters import bilateral_filter, box_filter, closing, dilate, erode, gaussian_filter, opening, sobel
+from .fourier import fft, fft2, ifft, ifft2, irfft, rfft
 from .functions import (
     acos, asin, atan, atan2, ceil, cos, cosh, erf, exp, exp2, expm1, floor, log, log10, log1p, log2, round, rsqrt, sigmoid, sin, sinh,
     sqrt, tan, tanh, trunc,
@@ -171,6 +172,8 @@ __all__: list[str] = [
     "expm1",
     "exponential_moving_average",
     "eye",
+    "fft",
+    "fft2",
     "flatten",
     "flip",
     "floor",
@@ -204,8 +207,11 @@ __all__: list[str] = [
     "hsv_to_rgb",
     "huber_loss",
     "hypot",
+    "ifft",
+    "ifft2",
     "instance_norm",
     "invert",
+    "irfft",
     "isfinite",
     "isinf",
     "isnan",
@@ -290,6 +296,7 @@ __all__: list[str] = [
     "repeat",
     "reshape",
     "resize",
+    "rfft",
     "rgb_to_gray",
     "rgb_to_hsv",
     "rgb_to_lab",

@@ -148,6 +148,15 @@ def _between(g: Graph, start: int, end: int) -> set[int]:
     return (reached(start, True) & reached(end, False)) - {start, end}
 
 
+def loses_lanes(s: Stage, reader: Stage, machine: Machine) -> bool:
+    """Whether s has rows for vectors and its reader has not: pairs or pixels of three colours that are put together from planes."""
+
+    def short(x: Stage) -> bool:
+        return not x.axes or fits(x.extents[-1], machine.lanes(x.dtype) - 1)
+
+    return short(reader) and not short(s)
+
+
 def inline_windows(chosen: Chosen) -> None:
     """Cheap producers of stencils go into their readers: what neighbouring rows share stays in registers when rows are unrolled."""
     for s in reversed(chosen.graph.stages):
@@ -164,6 +173,7 @@ def inline_windows(chosen: Chosen) -> None:
             or not all(
                 chosen.free(c) and c.reduction is None and len(c.axes) == len(s.axes) and chosen.may_fuse(s.id, c.id) for c in readers
             )
+            or any(loses_lanes(current, c, chosen.machine) for c in readers)
         ):
             continue
         again = cost(current) * (sum(_evaluations(c, current) for c in readers) - 1)
@@ -194,7 +204,7 @@ def windowed(chosen: Chosen, root: Stage) -> bool:
 
 def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
     """Stages whose expression goes into their readers: those evaluated no more often for it, and those that cost next to nothing."""
-    chosen = Chosen(g, undecided)
+    chosen, machine = Chosen(g, undecided), undecided.machine
     out: set[int] = set()
     spent: dict[int, int] = {}
     size: dict[int, int] = {}  # of those in `out`, written out
@@ -211,7 +221,7 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
         if any(is_product(c) for c in readers):
             continue
         places = sum(len(sites(c, s.id)) for c in readers)
-        once = places == 1 and fits(work(readers[0]), volume(s.extents))
+        once = places == 1 and fits(work(readers[0]), volume(s.extents)) and not (mine > _CHEAP and loses_lanes(s, readers[0], machine))
         grown = {**size, s.id: written_out(s.value, size)}
         deeper = {**depth, s.id: levels(s.value, depth)}
         if any(written_out(c.value, grown) > _LONGEST or levels(c.value, deeper) > _DEEPEST for c in readers):

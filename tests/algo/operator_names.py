@@ -167,6 +167,27 @@ ATTENTION: Published = {
     "alibi": (lambda q: fl.alibi(4, q.shape[2], q.shape[2]), {"q": HEADS}, "alibi[h i j]"),
 }  # fmt: skip
 
+PAIRS = {"x": fl.f32("h", "w=12", 2)}
+FOURIER: Published = {
+    "fft": (lambda x: fl.fft(x), PAIRS, "fft/factor_4[part h k j], fft/factor_3[part h k], fft[h w part]"),
+    "ifft": (lambda x: fl.ifft(x), PAIRS, "ifft/factor_4[part h k j], ifft/factor_3[part h k], ifft[h w part]"),
+    "rfft": (
+        lambda x: fl.rfft(x, axis=1), {"x": fl.f32("h", 14)},
+        "rfft/factor_2[part h k j], rfft/factor_7[part h k | s], rfft[h i1 part]",
+    ),
+    "irfft": (
+        lambda x: fl.irfft(x, 8), PAIRS, "irfft/whole[part h w], irfft/factor_4[part h k j], irfft/factor_2[part h k], irfft[h w]",
+    ),
+    "fft2": (
+        lambda x: fl.fft2(x), {"x": fl.f32(3, 2, 2)},
+        "fft2/along_x/factor_2[part i0 k], fft2/along_x[i0 i1 part], fft2/along_y/factor_3[part k i1], fft2/along_y[i0 i1 part]",
+    ),
+    "ifft2": (
+        lambda x: fl.ifft2(x), {"x": fl.f32(3, 2, 2)},
+        "ifft2/along_x/factor_2[part i0 k], ifft2/along_x[i0 i1 part], ifft2/along_y/factor_3[part k i1], ifft2/along_y[i0 i1 part]",
+    ),
+}  # fmt: skip
+
 COLOUR, PLANE = {"x": fl.f32("n", 3, "h", "w")}, {"x": fl.f32("h", "w")}
 IMAGES: Published = {
     "resize": (

@@ -8,7 +8,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
-from operator_names import ATTENTION, IMAGES, NETWORKS
+from operator_names import ATTENTION, FOURIER, IMAGES, NETWORKS
 
 X, IDS = fl.f32("n", "features=8"), fl.i32("n", "t")
 UNARY = [
@@ -37,6 +37,7 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     **NETWORKS,
     **ATTENTION,
     **IMAGES,
+    **FOURIER,
     "invert": (lambda k: fl.invert(k), {"k": IDS}, "invert[n t]"),
     "where": (lambda x: fl.where(x > 0, x, 0), {"x": X}, f"greater[{FEATURES}], where[{FEATURES}]"),
     "clamp": (lambda x: fl.clamp(x, 0, 1), {"x": X}, f"clamp[{FEATURES}]"),

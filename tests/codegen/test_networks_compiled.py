@@ -141,3 +141,16 @@ def test_medians_of_pixels() -> None:
         return fl.median_filter(x), fl.median_filter(k, 5, boundary="reflect"), fl.median_filter(x, 5, boundary=0.5)
 
     agree(each, x=F(11, 19), k=fl.u8(7, 13))
+
+
+def test_fourier_transforms() -> None:
+    def each(x: Any, i: Any, r: Any) -> Any:
+        return {
+            "mixed": fl.fft(x, norm="ortho"),
+            "columns": fl.ifft(i, 64, axis=0),
+            "plane": fl.fft2(i),
+            "real": fl.rfft(r),
+            "and back": fl.irfft(x, 35),
+        }
+
+    agree(each, x=F("n", 60, 2), i=F(7, 16, 2), r=F(3, 128))

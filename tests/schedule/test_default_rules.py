@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.schedule import Cache, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Unroll, Vectorize
+from fluorite.schedule import Cache, ComputeInline, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Unroll, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.machine import Machine
 from fluorite.schedule.scheduled import Scheduled, apply
@@ -142,3 +142,13 @@ ROWS = """\
 @pytest.mark.parametrize(("shape", "part"), [((1 << 20,), STRIPES), ((1000, 1000), ROWS)])
 def test_the_plan_of_a_total_says_how_it_is_shared_out(shape: tuple[int, ...], part: str) -> None:
     assert part in scheduled(lambda x: fl.sum(x), x=F(*shape)).text()
+
+
+def test_planes_are_computed_in_vectors_before_they_are_put_together() -> None:
+    def together(x: Any) -> Any:
+        planes = fl.stage(lambda c, i: x[c, i] * x[1 - c, i] + x[c, i] * 3, name="planes", extents={"c": 2})
+        return fl.stage(lambda i, c: planes[c, i], name="pairs")
+
+    made = scheduled(together, x=F(2, 512))
+    chosen = {path.rsplit("/", 1)[-1]: [type(d) for d in ds] for path, ds in made.chosen.items()}
+    assert Vectorize in chosen["planes"] and ComputeInline not in chosen["planes"]
