@@ -17,6 +17,7 @@ import numpy as np
 from .dtypes import DEFAULT, FLOATS, INTEGERS, canonical, infinite, kind, largest, promote
 from .errors import AlgorithmError, Problem
 from .extent import Dim, Extent
+from .numpy_calls import OwnOperators
 
 E = TypeVar("E", bound="Expr")
 
@@ -55,12 +56,11 @@ def _deepest(args: tuple[Any, ...]) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Expr(metaclass=_Interned):
+class Expr(OwnOperators, metaclass=_Interned):
     """A scalar as a function of axes. `dtype` is its element type; a weak one yields to the other operand's. `depth` is the number of
     nodes on the longest way down."""
 
     __array_priority__: ClassVar[int] = 1000
-    __array_ufunc__: ClassVar[None] = None
     if TYPE_CHECKING:
 
         @property

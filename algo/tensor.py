@@ -11,6 +11,7 @@ from .expr import Access, Const, Expr, Op, Read, as_expr, refuse, where
 from .extent import Extent, at_most, nonnegative
 from .linear import Ranges, bounds, linear, simplify, within
 from .methods import Methods
+from .numpy_calls import OwnOperators
 from .printing import show
 
 Index = tuple[Expr, ...]
@@ -33,13 +34,12 @@ def in_body() -> bool:
     return _in_body.get()
 
 
-class Tensor(Methods):
+class Tensor(OwnOperators, Methods):
     """A tensor of the algorithm: `shape` (ints and symbolic extents), `dtype`, `axis_names`. Immutable.
 
     Inside a stage's lambda ``x[i, j]`` is a read. Elsewhere indexing slices, and arithmetic broadcasts as in NumPy.
     """
 
-    __array_ufunc__ = None
     __array_priority__ = 1000
 
     def __init__(self, shape: Sequence[Extent], dtype: str, axis_names: Sequence[str | None], label: str) -> None:

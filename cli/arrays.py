@@ -108,6 +108,8 @@ def _of_picture(data: bytes, declared: Declared) -> Array:
 def encode(array: Array, path: Path) -> tuple[bytes, str]:
     """The bytes of one result in the form that the file's name says, and a remark ("" if there is nothing to remark)."""
     buffer = io.BytesIO()
+    if path.suffix.lower() in (".npy", ".npz"):
+        _require_numpys(path.name, array)
     match path.suffix.lower():
         case ".npy":
             np.save(buffer, array, allow_pickle=False)
@@ -124,9 +126,24 @@ def encode(array: Array, path: Path) -> tuple[bytes, str]:
     return buffer.getvalue(), ""
 
 
+def _require_numpys(name: str, array: Array) -> None:
+    if array.dtype.kind == "V":
+        raise RunError(
+            Problem(
+                "R404",
+                "run",
+                asked=f"{name}: NumPy's files cannot say {array.dtype.name}",
+                why="they would hold its bits without their meaning",
+                try_=("a result cast to float32 in the algorithm: fl.cast(x, fl.f32)", "-o out.json"),
+            )
+        )
+
+
 def encode_all(arrays: Mapping[str, Array]) -> bytes:
     """All results in one .npz file."""
     buffer = io.BytesIO()
+    for name, array in arrays.items():
+        _require_numpys(name, array)
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
 

@@ -6,9 +6,12 @@ import os
 import stat
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import pytest
 from command_line import fluorite
 from fluorite.algo.errors import RunError
+from fluorite.cli.arrays import encode, encode_all
 from fluorite.cli.files import writable, write
 
 
@@ -75,3 +78,13 @@ def test_it_is_refused_before_the_work_is_done(here: Path) -> None:
     ran = fluorite("plan", "init", "nowhere.py", "-o", "mine.yaml")
     assert ran.code == 1 and "error[R401]" in ran.err
     assert (here / "mine.yaml").read_text() == "mine"
+
+
+def test_types_that_numpys_files_cannot_say_are_refused(tmp_path: Path) -> None:
+    array = np.ones(3, ml_dtypes.bfloat16)
+    for name in ("out.npy", "out.npz"):
+        with pytest.raises(RunError, match="cannot say bfloat16"):
+            encode(array, tmp_path / name)
+    with pytest.raises(RunError, match="y: NumPy's files"):
+        encode_all({"y": array})
+    assert encode(array, tmp_path / "out.json")[0] == b"[1.0, 1.0, 1.0]\n"
