@@ -110,11 +110,12 @@ def explain(
     ] = None,
     plan: PlanOption = None,
     extents: ExtentsOption = None,
+    method: MethodOption = None,
 ) -> Outcome:
     """Why it is as fast as it is: per kernel the stages, operations, bytes, copies and the predicted bound. Or what an error code means."""
     from .verbs.explain import explain as run
 
-    return run(terminal, model, one(plan), extents)
+    return run(terminal, model, one(plan), extents, method)
 
 
 @command(app, "tune", "Nothing was written.")
@@ -123,6 +124,7 @@ def tune(
     model: ModelArgument = None,
     plan: PlanOption = None,
     extents: ExtentsOption = None,
+    method: MethodOption = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="The tuned plan (required); its journal lies beside it.", show_default=False),
@@ -147,7 +149,7 @@ def tune(
     from .verbs.tune import tune as run
 
     later = {"--build-only": build_only, "--measure": measure}
-    return run(terminal, model, one(plan), extents, output, trials, minutes, resume, inputs, seed, force, later)
+    return run(terminal, model, one(plan), extents, method, output, trials, minutes, resume, inputs, seed, force, later)
 
 
 @command(app, "build", "Nothing was built.")
@@ -171,7 +173,7 @@ def build(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a plan with open holes.")] = False,
     force: ForceOption = False,
     no_cache: CacheOption = False,
-    wheel: Annotated[bool, typer.Option("--wheel", help="Not built yet.")] = False,
+    wheel: Annotated[bool, typer.Option("--wheel", help="Pack the folder into a wheel beside it, for pip install.")] = False,
 ) -> Outcome:
     """Write the model as a Python package to import. Prints its path."""
     from .verbs.build import build as run

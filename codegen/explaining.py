@@ -95,6 +95,12 @@ class Explanation:
                 found[k.method] = found.get(k.method, 0.0) + k.seconds
         return found
 
+    def of_method(self, name: str) -> Explanation:
+        """What concerns one method."""
+        mine = {path: by for path, by in self.decided_by.items() if path.split("/")[0] == name}
+        memory = {m: n for m, n in self.memory.items() if m == name}
+        return replace(self, kernels=tuple(k for k in self.kernels if k.method == name), decided_by=mine, memory=memory)
+
     def text(self) -> str:
         rows: list[tuple[str, ...]] = [("kernel", "stages", "flops", "read", "written", "kept", "parallel", "vector", "at best", "limit")]
         rows += [_row(k) for k in self.kernels]

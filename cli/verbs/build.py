@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..command import Outcome
 from ..plans import request
-from ..refusals import not_built, usage
+from ..refusals import usage
 from ..terminal import Terminal
 from ..values import extents as read_extents
 from ..values import known_extents
@@ -26,8 +26,6 @@ def build(
     cache: bool,
     wheel: bool,
 ) -> Outcome:
-    if wheel:
-        raise not_built("--wheel", "-o DIR, which can be imported as it is")
     if output is None:
         raise usage("build", "-o DIR is missing", "-o build/photo_tuned")
     from fluorite.codegen import driver
@@ -56,4 +54,10 @@ def build(
         model_file=asked.algorithm.file,
     )
     shown = str(folder) if folder.resolve() == made.resolve() else str(made)
-    return Outcome({"folder": shown, "import": made.name, "methods": [m.name for m in asked.graph.methods]}, shown)
+    value = {"folder": shown, "import": made.name, "methods": [m.name for m in asked.graph.methods]}
+    if wheel:
+        from fluorite.codegen.wheel import write_wheel
+
+        shown = str(folder.parent / write_wheel(made).name)
+        value["wheel"] = shown
+    return Outcome(value, shown)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..command import Outcome
+from ..inputs import method_named
 from ..loading import artifact_named, requested
 from ..refusals import usage
 from ..table import size
@@ -17,7 +18,7 @@ from ..values import known_extents
 _CODE = re.compile(r"[A-Za-z]\d{3}")
 
 
-def explain(terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None) -> Outcome:
+def explain(terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, method: str | None) -> Outcome:
     if model is not None and _CODE.fullmatch(model) and not Path(model).exists():
         return _code(model.upper())
     sizes = read_extents(extents)
@@ -25,11 +26,14 @@ def explain(terminal: Terminal, model: str | None, plan: str | None, extents: li
     if folder is not None:
         if plan:
             raise usage(f"explain {folder}", "a built model has its plan already", "leave --plan out")
-        return _artifact(folder, sizes)
+        return _artifact(folder, sizes, method)
+    from fluorite.algo.interpreter.arguments import choose
     from fluorite.codegen.explaining import explain as explain_model
 
     asked = requested(terminal, model, [plan] if plan else None, sizes, "explain")
     found = explain_model(asked.graph, asked.plan, sizes)
+    if method is not None:
+        found = found.of_method(choose(asked.graph, method).name)
     return Outcome(found.as_dict(), found.text())
 
 
@@ -44,12 +48,14 @@ def _code(code: str) -> Outcome:
     return Outcome({"code": code, "text": known[code]}, f"{code}: {known[code]}")
 
 
-def _artifact(folder: Path, sizes: dict[str, int]) -> Outcome:
+def _artifact(folder: Path, sizes: dict[str, int], method: str | None) -> Outcome:
     """What a built model is, as far as it knows itself."""
     from fluorite.codegen.runtime.load import load
 
     made = load(folder)
     known_extents(sizes, {s for name in made.signatures for s in getattr(made, name).spec.symbols}, str(folder))
+    if method is not None:
+        method_named(list(made.signatures), method)
     about = made.manifest
     target, tools = about.get("target", {}), about.get("toolchain", {})
     lines = [
@@ -60,6 +66,8 @@ def _artifact(folder: Path, sizes: dict[str, int]) -> Outcome:
     ]
     methods: dict[str, Any] = {}
     for name, signature in made.signatures.items():
+        if method not in (None, name):
+            continue
         spec = getattr(made, name).spec
         memory = made.memory(sizes, name) if all(s in sizes for s in spec.symbols) else None
         variants: list[dict[str, Any]] = [

@@ -29,6 +29,7 @@ def tune(
     model: str | None,
     plan: str | None,
     extents: list[str] | None,
+    method: str | None,
     output: Path | None,
     trials: int | None,
     minutes: float | None,
@@ -46,16 +47,20 @@ def tune(
     if output.suffix not in (".yaml", ".yml"):
         raise usage(f"tune -o {output}", "a plan is a .yaml file", f"-o {output.with_suffix('.yaml')}")
     writable(output, force)
+    from fluorite.algo.interpreter.arguments import choose
     from fluorite.codegen.tuning import tuned
 
     sizes = read_extents(extents)
     asked = requested(terminal, model, [plan] if plan else None, sizes, "tune")
+    chosen = asked.plan
+    if method is not None:
+        chosen = chosen.replace(tune=chosen.tune.replace(objective={choose(asked.graph, method).name: 1.0}))
     journal = output.with_name(output.stem + JOURNAL)
     try:
         with progress(terminal) as watch:
             found = tuned(
                 asked.graph,
-                asked.plan,
+                chosen,
                 trials=trials,
                 minutes=minutes,
                 journal=journal,

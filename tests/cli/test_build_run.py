@@ -156,7 +156,6 @@ def test_short_results_are_printed_whole() -> None:
         (("-o", "build/tvm"), "B002"),
         (("-o", "double.py"), "B00"),
         (("-o", "mine"), "B004"),
-        (("-o", "build/x", "--wheel"), "not built yet"),
         (("-o", "build/x", "--weights", "absent.safetensors"), "R010"),
     ],
 )
