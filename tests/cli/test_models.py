@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -160,16 +161,18 @@ def test_a_file_that_takes_the_search_path_away(here: Path) -> None:
     assert sys.path == before
 
 
-def test_an_interrupt_while_modules_are_imported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from fluorite.__main__ import main
+INTERRUPTED = """
+import sys
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "fluorite.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from fluorite.__main__ import main
+main()
+"""
 
-    class Interrupted(dict[str, object]):
-        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-            if name == "fluorite.cli.app":
-                raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
-    monkeypatch.delitem(sys.modules, "fluorite.cli.app")
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 130 and capsys.readouterr().err == "interrupted\n"
+def test_an_interrupt_while_modules_are_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
