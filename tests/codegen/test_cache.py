@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import stat
 import subprocess
@@ -124,3 +125,17 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert cache.cache_folder() == Path(folder).expanduser()
+
+
+def test_keys_change_with_every_file_that_code_comes_from() -> None:
+    """What `emit` imports of its own folder, and what that imports in turn."""
+    folder = Path(compiled.__file__).parent
+    found, pending = set(), ["emit", "objects"]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            for node in ast.walk(ast.parse((folder / f"{name}.py").read_text("utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.level == 1:
+                    pending += [node.module] if node.module else [alias.name for alias in node.names]
+    assert sorted(found) == sorted(compiled.EMISSION)
