@@ -16,6 +16,7 @@ from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binar
 from fluorite.algo.linear import Ranges, is_index, linear, simplify
 from fluorite.algo.rewriting import axes_of, reads, rewrite, substitute, walk
 
+from .sharing import unconditional
 from .statements import Allocate, Buffer, Deal, For, Statement, Store, Weave, sequence, transform
 
 MOST = 4
@@ -32,7 +33,7 @@ def dealt(body: Statement, ranges: Ranges, dtypes: Mapping[int, str]) -> Stateme
 
     def rule(s: Statement) -> Statement | None:
         match s:
-            case For(kind="vectorized", extent=Const(value=lanes), body=Store() as store):
+            case For(kind="vectorized", low=Const(value=0), extent=Const(value=lanes), body=Store() as store):
                 return _taken_apart(s, store, int(lanes), ranges, dtypes, fresh) or _as_a_loop(s, store, int(lanes))
         return None
 
@@ -46,13 +47,14 @@ def _taken_apart(
     n = lanes // phases
     if phases < 2 or phases > MOST or lanes % phases or n < SHORTEST or not _is_row(store.index, loop.var):
         return None
-    whole = {r for r in reads(store.value) if _is_row(r.index, loop.var) and dtypes[r.source] != "bool"}
+    always = unconditional(store.value)  # a branch that is not taken may not be read for
+    whole = [r for r in reads(store.value) if r in always and _is_row(r.index, loop.var) and dtypes[r.source] != "bool"]
     if dtypes[store.buffer] == "bool" or any(r.source == store.buffer for r in reads(store.value)):
         return None
     cell = axis(f"{loop.name}_cell")
     inside = {**ranges, cell: n}
     rows: dict[Read, tuple[Buffer, tuple[Buffer, ...]]] = {}
-    for r in sorted(whole, key=lambda r: r.source):
+    for r in whole:
         parts = tuple(Buffer(next(fresh), f"part{p}", r.dtype, (n,), "local") for p in range(phases))
         rows[r] = Buffer(next(fresh), "row", r.dtype, (lanes,), "local"), parts
     made = tuple(Buffer(next(fresh), f"phase{p}", dtypes[store.buffer], (n,), "local") for p in range(phases))

@@ -29,56 +29,54 @@ _REPEATING: Mapping[str, int] = {"min": 3, "max": 3, "floordiv": 4, "mod": 3, "s
 
 def computed_once(body: Statement, dtypes: Mapping[int, str]) -> Statement:
     """The kernel with its large shared parts in registers. `dtypes` are those of all buffers."""
-    return _within(body, None, itertools.count(min(dtypes) - 1, -1))
+    return _within(body, None, itertools.count(min(dtypes) - 1, -1), [])
 
 
-def _within(s: Statement, vector: For | None, fresh: Iterator[int]) -> Statement:
+def _within(s: Statement, vector: For | None, fresh: Iterator[int], made: list[Buffer]) -> Statement:
+    """The registers of a vector loop are collected in `made` and taken outside it, where each has all lanes."""
     match s:
         case For(kind="vectorized", extent=Const()):
-            made: list[Buffer] = []
-            inner = _within(s.body, s, fresh)
-            while isinstance(inner, Allocate):  # outside, a register has all lanes
-                made.append(inner.buffer)
-                inner = inner.body
+            own: list[Buffer] = []
+            inner = _within(s.body, s, fresh, own)
             kind = "serial" if any(isinstance(n, If) and s.var in set(axes_of(n.condition)) for n in each(inner)) else s.kind
-            out: Statement = replace(s, kind=kind, body=inner)
-            for b in made:
-                out = Allocate(b, out)
-            return out
+            return _allocated(own, replace(s, kind=kind, body=inner))
         case For():
-            return replace(s, body=_within(s.body, vector, fresh))
+            return replace(s, body=_within(s.body, vector, fresh, made))
         case If():
-            return If(s.condition, _within(s.then, vector, fresh), s.otherwise and _within(s.otherwise, vector, fresh))
+            other = None if s.otherwise is None else _within(s.otherwise, vector, fresh, made)
+            return If(s.condition, _within(s.then, vector, fresh, made), other)
         case Allocate():
-            return Allocate(s.buffer, _within(s.body, vector, fresh))
+            return Allocate(s.buffer, _within(s.body, vector, fresh, made))
         case Sequence():
-            return sequence(*(_within(p, vector, fresh) for p in s.body))
+            return sequence(*(_within(p, vector, fresh, made) for p in s.body))
+        case Store() if vector is not None:
+            return _in_steps(s, vector, fresh, made)
         case Store():
-            return _in_steps(s, vector, fresh)
+            scalars: list[Buffer] = []
+            return _allocated(scalars, _in_steps(s, None, fresh, scalars))
     return s
 
 
-def _in_steps(s: Store, vector: For | None, fresh: Iterator[int]) -> Statement:
+def _allocated(buffers: list[Buffer], body: Statement) -> Statement:
+    for b in reversed(buffers):
+        body = Allocate(b, body)
+    return body
+
+
+def _in_steps(s: Store, vector: For | None, fresh: Iterator[int], made: list[Buffer]) -> Statement:
     sizes = _sizes(s.value)
     match s.value:
         case Op(op="where", args=(condition, taken, other)) if sizes[s.value] > LARGE:
-            return If(condition, *(_in_steps(replace(s, value=x), vector, fresh) for x in (taken, other)))
-    parts = _parts(s.value, sizes)
-    if not parts:
-        return s
+            return If(condition, *(_in_steps(replace(s, value=x), vector, fresh, made) for x in (taken, other)))
     lanes, at = (1, as_expr(0)) if vector is None else (_lanes(vector), vector.var)
     known: dict[Expr, Expr] = {}
     steps: list[Statement] = []
-    made: list[Buffer] = []
-    for part in parts:
+    for part in _parts(s.value, sizes):
         b = Buffer(next(fresh), f"shared{len(made)}", part.dtype, (lanes,), "local")
         made.append(b)
-        steps.append(_in_steps(Store(b.id, (at,), _replaced(part, known)), vector, fresh))
+        steps.append(_in_steps(Store(b.id, (at,), _replaced(part, known)), vector, fresh, made))
         known[part] = Read(b.id, (at,), part.dtype)
-    out = sequence(*steps, replace(s, value=_replaced(s.value, known)))
-    for b in reversed(made):
-        out = Allocate(b, out)
-    return out
+    return sequence(*steps, replace(s, value=_replaced(s.value, known))) if known else s
 
 
 def _lanes(loop: For) -> int:

@@ -24,7 +24,7 @@ def combed(body: Statement, dtypes: Mapping[int, str]) -> Statement:
 
     def rule(s: Statement) -> Statement | None:
         match s:
-            case For(kind="vectorized", extent=Const(value=lanes), body=Store() as store) if int(lanes) >= FEWEST:
+            case For(kind="vectorized", low=Const(value=0), extent=Const(value=lanes), body=Store() as store) if int(lanes) >= FEWEST:
                 return _combed(s, store, int(lanes), fresh)
         return None
 

@@ -143,3 +143,36 @@ def test_strided_reads_are_picked_out_of_whole_vectors(step: int, first: int, wi
     for h, w in ((1, 9), (3, 67)):
         x = np.arange(h * w).reshape(h, w).astype(graph[graph.methods[0].inputs[0]].dtype)
         np.testing.assert_array_equal(model(x), x[:, first::step])
+
+
+def test_rows_of_branches_that_are_not_taken_are_not_read() -> None:
+    """A row that only some lanes may read is not loaded whole."""
+
+    def guarded(x: Image, y: fl.f32[fl.Tensor, "h", "v"]) -> fl.Tensor:
+        h, w = x.shape
+        return fl.stage(
+            lambda i, j: x[i, j // 2] + fl.where(j < y.shape[1], y[i, j], -1.0) * fl.cast(j % 2, fl.f32),
+            name="o",
+            extents={"i": h, "j": 2 * w},
+        )
+
+    text = lowered(guarded, 16)
+    assert "where(" in text and not re.search(r"where\([^\n]*, part\d", text)
+    model, graph, random = fl.compile(guarded, wide(16)), fl.trace(guarded), np.random.default_rng(0)
+    for h, w, v in ((2, 40, 3), (1, 9, 18), (3, 33, 50)):
+        x, y = random.random((h, w), np.float32), random.random((h, v), np.float32)
+        np.testing.assert_allclose(model(x, y), graph.run(x, y), rtol=1e-6)
+
+
+def test_kernels_are_the_same_text_every_time() -> None:
+    """Whatever the addresses of expressions are: the build cache goes by the text."""
+
+    def several(x: Image, y: Image, z: Image) -> fl.Tensor:
+        h, w = x.shape
+        a, b = fl.edge(y), fl.edge(z)
+        rows = range(1, 6)
+        return fl.stage(
+            lambda i, j: x[i, j // 2] * sum((a[i, j + d] - b[i, j + d] for d in rows), a[i, j]), name="o", extents={"i": h, "j": 2 * w}
+        )
+
+    assert len({lowered(several, 16) for _ in range(4)}) == 1
