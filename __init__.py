@@ -21,8 +21,8 @@ __version__ = "0.1.0"
 
 _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
-    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "f8e4m3", "f8e5m2", "f16", "f32", "f64",
-    "function", "i8", "i16", "i32", "i64", "method", "param", "recurrence", "scan", "scope", "stage", "u8", "u16", "u32", "u64",
+    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "custom_vjp", "f8e4m3", "f8e5m2", "f16", "f32", "f64",
+    "function", "grad", "gradients", "i8", "i16", "i32", "i64", "method", "param", "recurrence", "scan", "scope", "stage", "stop_gradient", "u8", "u16", "u32", "u64", "value_and_grad", "vjp",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -107,7 +107,10 @@ if TYPE_CHECKING:
         Spec,
         Stage,
         Tensor,
+        custom_vjp,
         function,
+        grad,
+        gradients,
         init,
         method,
         nn,
@@ -117,6 +120,9 @@ if TYPE_CHECKING:
         scan,
         scope,
         stage,
+        stop_gradient,
+        value_and_grad,
+        vjp,
     )  # fmt: skip
     from fluorite.algo.extent import symbol as extent
     from fluorite.algo.ops import *

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from .extent import Extent
 from .graph import Leaf, Stage
 from .tensor import Direct, Tensor
 from .wellformed import name_of
+
+if TYPE_CHECKING:
+    from .autodiff.custom import Rule
+    from .autodiff.solving import Transpose
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 RESERVED = ("grad", "update", "comm", "cast", "recompute", "scan")
@@ -39,6 +43,9 @@ class Builder:
     modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
     kept: list[Any] = field(default_factory=list)  # keeps those ids alive
     closed: set[int] = field(default_factory=set)  # what stood for the carries and slices of scans that are done
+    aliases: set[int] = field(default_factory=set)  # stages that only give a tensor another identity; none of them is in the Graph
+    transposes: dict[int, Transpose] = field(default_factory=dict)  # a gradient's stage -> what it was solved from
+    rules: dict[int, Rule] = field(default_factory=dict)  # a result -> how its adjoint goes on, where the user says so
 
     def fresh(self) -> int:
         self.next_id += 1

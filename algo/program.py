@@ -260,6 +260,8 @@ def trace(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | No
         if method not in chosen:
             raise refuse("A129", f"method {method!r}", f"{name} has {', '.join(chosen)}")
         chosen = {method: chosen[method]}
+    from .autodiff.aliases import without_aliases
+
     builder = Builder("")
     made: list[Method] = []
     with building(builder):
@@ -273,7 +275,8 @@ def trace(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | No
                     builder.bound[id(member)] = _ModulePath(path)  # type: ignore[assignment]
         for method_name, fn in chosen.items():
             made.append(_trace_method(builder, method_name, fn, inputs))
-    return _prune(Graph(name, tuple(builder.leaves.values()), ordered(builder.stages.values()), tuple(made)))
+    stages = without_aliases(list(builder.stages.values()), builder.aliases, {i for m in made for i in m.outputs})
+    return _prune(Graph(name, tuple(builder.leaves.values()), ordered(stages), tuple(made)))
 
 
 class _ModulePath(str):

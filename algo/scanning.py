@@ -182,6 +182,10 @@ class _Scan:
         self.builder.stages |= {s.id: self._outside(s) for s in stages if s.id not in moving} | lifted
         self.builder.stages |= with_clocks(list(lifted.values()), [(name, self.reverse)])
         self.builder.closed |= set(self.slots)
+        for i in lifted:
+            self.builder.transposes.pop(i, None)
+            if (rule := self.builder.rules.get(i)) is not None:
+                rule.lifted = True
         numbers = iter(self.new)
         carry = map_tree(lambda t: self._last(t, next(numbers), moving), self.init)
         return carry, None if self.ys is None else map_tree(lambda i: self._every(i, moving), self.ys)

@@ -78,6 +78,12 @@ ALGORITHM: dict[str, str] = {
         "tensor, a nest of tensors, or None."
     ),
     "A165": "What a scan walks over does not fit together: its tensors have the axis, equally long, or length= gives the number of steps.",
+    "A170": "A gradient is that of one number. fl.mean or fl.sum makes one of a tensor; fl.vjp takes what arrives at each element.",
+    "A171": "An operation has no derivative here. fl.custom_vjp around it says what it is, fl.stop_gradient that there is none.",
+    "A172": "Only tensors of floats have derivatives and can be differentiated by: no integers, no booleans, no boundary views.",
+    "A173": "argnums= names an argument that the function does not have, or that it was called without.",
+    "A174": "The parts of a derivative do not fit together: what arrives at a tensor has its shape and type, in nests built alike.",
+    "A175": "A scan is differentiated whose step has a derivative of its own, which knows one step only. fl.custom_vjp goes around it.",
     "A190": "Training methods, readers and optimisers are part of the language, but this version does not build them yet.",
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "

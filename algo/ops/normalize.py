@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import expr as E
+from ..autodiff.custom import stop_gradient
 from ..building import operator
 from ..dtypes import kind, largest
 from ..expr import Expr, as_expr, refuse
@@ -47,16 +48,22 @@ def softmax(x: Any, axis: AxisLike = -1, *, where: Any = None) -> Tensor:
     gone = axis_numbers(axis, t.axis_names, "softmax")
     present = where if callable(where) else _mask(t, where)
     if present is None:
-        top, _ = along("max", t, gone, name="max")
+        top = _shift(along("max", t, gone, name="max")[0])
         raised = over(t, lambda i: E.unary("exp", summand(t[tuple(i)]) - at(top, i, gone)), "exp")
         total, _ = along("sum", raised, gone, name="sum")
         return over(t, lambda i: rounded(raised[tuple(i)] / at(total, i, gone), t.dtype))
     # -inf would do but for rows without any element, where it leaves inf - inf
     kept = over(t, lambda i: E.where(present(i), t[tuple(i)], -largest(t.dtype)), "masked")
-    top, _ = along("max", kept, gone, name="max")
+    top = _shift(along("max", kept, gone, name="max")[0])
     raised = over(t, lambda i: E.where(present(i), E.unary("exp", summand(t[tuple(i)]) - at(top, i, gone)), 0.0), "exp")
     total, _ = along("sum", raised, gone, name="sum")
     return over(t, lambda i: rounded(E.where(at(total, i, gone) > 0, raised[tuple(i)] / at(total, i, gone), 0.0), t.dtype))
+
+
+def _shift(top: Tensor) -> Tensor:
+    """What is taken off before exp: the result is the same whatever it is, so no derivative asks how it came about."""
+    shift: Tensor = stop_gradient(top)
+    return shift
 
 
 def _mask(t: Tensor, where: Any) -> Mask | None:
@@ -105,7 +112,7 @@ def _shifted(t: Tensor, axis: Axes) -> tuple[Tensor, Tensor, tuple[int, ...]]:
     """The maximum along axes (0 where it is infinite), the sum of exp(x - maximum), and the axes."""
     gone = axis_numbers(axis, t.axis_names, "logsumexp")
     top, _ = along("max", t, gone, name="max")
-    top = mapped(top, lambda m: E.where(E.Op("isfinite", (m,), "bool", False), m, 0.0), name="shift")
+    top = _shift(mapped(top, lambda m: E.where(E.Op("isfinite", (m,), "bool", False), m, 0.0), name="shift"))
     total, _ = reduced("sum", t, gone, lambda i: E.unary("exp", summand(t[i]) - at(top, i, gone)), "sum")
     return top, total, gone
 

@@ -1,0 +1,8 @@
+"""Derivatives of anything the language can say: stages whose values are derivatives of other stages."""
+
+from __future__ import annotations
+
+from .custom import custom_vjp, stop_gradient
+from .transforms import grad, gradients, value_and_grad, vjp
+
+__all__ = ["custom_vjp", "grad", "gradients", "stop_gradient", "value_and_grad", "vjp"]

@@ -1,0 +1,102 @@
+"""Stages of a gradient: their names, roles and places, and axes that a plan can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..building import Builder
+from ..dtypes import NARROW, held
+from ..expr import Axis, Expr, Op, Read, axis, cast
+from ..extent import Extent
+from ..graph import Leaf, Reduction, Stage
+from ..rewriting import substitute
+
+
+@dataclass(frozen=True)
+class Emitter:
+    """Makes stages called METHOD/grad/LABEL/..., which stand for derivatives of what is called LABEL."""
+
+    builder: Builder
+    label: str
+    kind: str = "grad"
+
+    def relative(self, t: Stage | Leaf) -> str:
+        return t.path.removeprefix(f"{self.builder.method}/")
+
+    def name_of(self, t: Stage | Leaf) -> str:
+        """Where the gradient of a tensor goes."""
+        return f"{self.kind}/{self.label}/{self.relative(t)}"
+
+    def emit(
+        self,
+        name: str,
+        axes: Sequence[Axis],
+        extents: Sequence[Extent],
+        value: Expr,
+        reduction: Reduction | None,
+        source: str,
+        number: int | None = None,
+        dtype: str | None = None,
+    ) -> Stage:
+        """The stage in the trace. A sum of narrow floats is taken in float32 and rounded once, by a stage of its own."""
+        builder = self.builder
+        to = dtype or value.dtype
+        if reduction is not None and to in NARROW:
+            wide = self.emit(f"{name}/{reduction.kind}", axes, extents, _wide(value), reduction, source)
+            fresh = {a: axis(a.name) for a in axes}
+            read = Read(wide.id, tuple(fresh.values()), wide.dtype)
+            return self.emit(name, tuple(fresh.values()), extents, cast(read, to), None, source, number)
+        own = _own([*axes, *(reduction.axes if reduction else ())])
+        value = substitute(value if value.dtype == to else cast(value, to), dict(own))
+        made = Stage(
+            number or builder.fresh(),
+            self._unique(name),
+            builder.method,
+            tuple(own[a] for a in axes),
+            tuple(extents),
+            to,
+            value,
+            reduction and replace(reduction, axes=tuple(own[a] for a in reduction.axes)),
+            op="grad",
+            role="gradient",
+            origin="derived",
+            source=source,
+        )
+        builder.add(made)
+        return made
+
+    def _unique(self, name: str) -> str:
+        """A path below the method, whatever scope is open."""
+        saved, self.builder.scopes = self.builder.scopes, []
+        try:
+            return self.builder.unique(name)
+        finally:
+            self.builder.scopes = saved
+
+
+def _wide(e: Expr) -> Expr:
+    """A narrow float as float32; a product, and what stands under a mask, without rounding it first."""
+    match e:
+        case Op(op="where", args=(c, a, b)):
+            return Op("where", (c, _wide(a), _wide(b)), held(e.dtype), False)
+        case Op(op="mul", args=(a, b)):
+            return cast(a, "float32") * cast(b, "float32")
+    return cast(e, "float32")
+
+
+def _own(axes: Sequence[Axis]) -> Mapping[Axis, Axis]:
+    """An axis of the stage's own for each, with names that differ."""
+    taken: set[str] = set()
+    out: dict[Axis, Axis] = {}
+    for a in axes:
+        name, n = a.name, 1
+        while name in taken:
+            n += 1
+            name = f"{a.name}_{n}"
+        taken.add(name)
+        out[a] = axis(name)
+    return out
+
+
+__all__ = ["Emitter"]

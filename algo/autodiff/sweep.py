@@ -1,0 +1,330 @@
+"""Reverse mode: from a result back to what it depends on, one adjoint for every tensor on the way.
+
+Each read of a stage transposes to a sum in gather form (see `solving`), so an adjoint is an ordinary stage. Constants and copies need
+none. The stages of a recurrence are one unit: their adjoints read one another, one step later where the stages read one step before.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ..building import Builder
+from ..dtypes import FLOATS
+from ..expr import Axis, Const, Expr, Op, Read, Size, as_expr, axis
+from ..extent import Extent
+from ..graph import Leaf, Reduction, Stage, ordered, units
+from ..linear import is_index
+from ..recurrences import with_clocks
+from ..rewriting import axes_of, children, rewrite, walk
+from ..tensor import Direct
+from .algebra import add, converted, is_masked, masked, zero
+from .boundaries import zones
+from .emitting import Emitter
+from .indices import tidied
+from .local import active_nodes, arrivals
+from .predicates import conjunction, split
+from .reductions import under_reduction
+from .solving import Gather, Transpose, gather
+
+_FEW = 4
+"""Points of a sum that is written out beside other contributions rather than made a stage."""
+Adjoint = Callable[[Sequence[Expr]], Expr]
+"""The adjoint of a tensor at an index."""
+
+
+@dataclass(frozen=True)
+class _Term:
+    """One contribution to an adjoint, over the target's axes; `whence` is the stage that it comes from."""
+
+    whence: Stage
+    solved: Gather
+    transpose: Transpose
+
+
+@dataclass
+class _Target:
+    """A tensor whose adjoint is being collected, at axes of its own."""
+
+    axes: tuple[Axis, ...]
+    shape: tuple[Extent, ...]
+    terms: list[_Term] = field(default_factory=list)
+    direct: list[Expr] = field(default_factory=list)  # contributions that somebody else has worked out
+
+
+class Sweep:
+    """One reverse sweep. `seeds` are the adjoints of the results; afterwards `adjoint_of` has that of every tensor in `wrt`."""
+
+    def __init__(self, builder: Builder, seeds: dict[int, Adjoint], wrt: Iterable[int], label: str) -> None:
+        self.builder, self.out = builder, Emitter(builder, label)
+        self.wrt = set(wrt)
+        self.given = seeds
+        self.adjoints: dict[int, Adjoint | None] = {}
+        self.targets: dict[int, _Target] = {}
+        self.conditions: dict[int, Adjoint] = {}  # where an adjoint may be other than 0, if it is not everywhere
+        self.numbers: dict[int, int] = {}  # of the adjoints of a recurrence, which are read before they are made
+        needed = self._needed(seeds)
+        stages = ordered(s for i, s in builder.stages.items() if i in needed)
+        self.live = self._live(stages)
+        self.pending = {s.id for s in stages if s.id in self.live}
+        for unit in reversed(units(stages)):
+            members = [s for s in unit if s.id in self.live]
+            if members and members[0].clock is not None:
+                self._recurrence(members)
+            else:
+                for s in reversed(members):
+                    self._stage(s)
+
+    # ------------------------------------------------------------ which tensors matter
+    def _needed(self, seeds: Iterable[int]) -> set[int]:
+        """What the results depend on."""
+        found: set[int] = set()
+        pending = list(seeds)
+        while pending:
+            i = pending.pop()
+            if i in found:
+                continue
+            found.add(i)
+            if (s := self.builder.stages.get(i)) is not None:
+                rule = self.builder.rules.get(i)
+                pending += s.sources if rule is None else rule.inputs
+        return found
+
+    def _live(self, stages: Sequence[Stage]) -> set[int]:
+        """The tensors whose change changes a result, by way of differentiable operations."""
+        live = set(self.wrt)
+        more = True
+        while more:  # once, but for recurrences
+            more = False
+            for s in stages:
+                if s.id not in live and s.dtype in FLOATS and self._depends(s, live):
+                    live.add(s.id)
+                    more = True
+        return live
+
+    def _depends(self, s: Stage, live: set[int]) -> bool:
+        if s.op == "stop_gradient":
+            return False
+        if (rule := self.builder.rules.get(s.id)) is not None:
+            return any(i in live for i in rule.inputs)
+        return bool(active_nodes(s.value, live.__contains__))
+
+    # ------------------------------------------------------------ one unit
+    def _stage(self, s: Stage) -> None:
+        self.pending.discard(s.id)
+        adjoint = self.adjoint_of(s.id)
+        if (rule := self.builder.rules.get(s.id)) is not None:
+            rule.pull(self)
+        else:
+            self._transpose(s, adjoint)
+
+    def _recurrence(self, members: Sequence[Stage]) -> None:
+        self.numbers |= {s.id: self.builder.fresh() for s in members}
+        before = set(self.builder.stages)
+        for s in members:
+            target = self._target(s)
+            if (seed := self.given.get(s.id)) is not None:
+                target.direct.append(seed(target.axes))
+            self.adjoints[s.id] = self._reader(self.numbers[s.id], s.dtype)
+        for s in reversed(members):
+            self._transpose(s, self.adjoints[s.id])
+        for s in members:
+            self._emitted(s, self.targets[s.id], self.numbers[s.id])
+        clock = members[0].clock
+        assert clock is not None
+        names = dict.fromkeys(a.name for s in members for a in s.axes)
+        tried = [(clock.axis.name, not clock.reverse), *((n, r) for n in names for r in (False, True))]
+        made = [s for i, s in self.builder.stages.items() if i not in before]
+        self.builder.stages |= with_clocks(made, tried)
+
+    def _transpose(self, s: Stage, adjoint: Adjoint | None) -> None:
+        """What s contributes to the tensors that it reads."""
+        if adjoint is None:
+            return
+        origin = self.builder.transposes.get(s.id)
+        if origin is not None:  # the transpose of a transpose reads by the map that the first one was solved for
+            axes, extents, predicates, value = origin.axes, dict(origin.extents), origin.predicates, origin.body
+            g = converted(adjoint(origin.index), value.dtype)
+        else:
+            axes, extents, predicates, value = (*s.axes, *s.reduce_axes), dict(s.ranges), (), s.value
+            g = converted(adjoint(s.axes), value.dtype)
+            if s.reduction is not None:
+                g = under_reduction(s, g, self.out)
+            elif (condition := self.conditions.get(s.id)) is not None:
+                g = masked(condition(s.axes), g)  # 0 times the infinite slope of a branch not taken would be NaN
+        whole = s.value if s.reduction is None and origin is None and not isinstance(s.value, Const | Read) else None
+        for arrival in arrivals(value, g, self.live.__contains__):
+            body = arrival.value
+            if whole is not None:  # computed already
+                body = rewrite(body, lambda n: Read(s.id, s.axes, s.dtype) if n is whole else None)
+            for more, index in zones(arrival.read.index, extents):
+                t = Transpose(axes, extents, (*predicates, *arrival.predicates, *more), index, body)
+                self._contribute(s, arrival.read.source, t)
+
+    def _contribute(self, s: Stage, source: int, t: Transpose) -> None:
+        target = self._target(self.builder.stages.get(source) or self.builder.leaves[source])
+        solved = gather(t, target.axes, target.shape)
+        if solved is not None:
+            target.terms.append(_Term(s, solved, t))
+
+    def _target(self, t: Stage | Leaf) -> _Target:
+        if t.id not in self.targets:
+            names = [n or f"i{d}" for d, n in enumerate(t.axis_names)]
+            self.targets[t.id] = _Target(tuple(map(axis, names)), tuple(t.shape))
+        return self.targets[t.id]
+
+    def contribute(self, tensor: int, value: Adjoint) -> None:
+        """Adds to the adjoint of a tensor what a rule of its consumer has worked out."""
+        if tensor in self.live:
+            target = self._target(self.builder.stages.get(tensor) or self.builder.leaves[tensor])
+            target.direct.append(value(target.axes))
+
+    # ------------------------------------------------------------ adjoints
+    def adjoint_of(self, id: int) -> Adjoint | None:
+        """The finished adjoint of a tensor; None where it is 0. Only after all that reads the tensor is done."""
+        if id not in self.adjoints:
+            target = self.targets.get(id)
+            seed = self.given.get(id)
+            if target is None:
+                self.adjoints[id] = seed
+            else:
+                if seed is not None:
+                    target.direct.append(seed(target.axes))
+                found = self.builder.stages.get(id) or self.builder.leaves[id]
+                self.adjoints[id] = self._cheap(target, found.dtype) or self._emitted(found, target, None)
+        return self.adjoints[id]
+
+    def materialised(self, adjoint: Adjoint, t: Direct) -> Direct:
+        """The adjoint of a tensor as a tensor."""
+        found = self.builder.stages.get(t.source) or self.builder.leaves[t.source]
+        axes = tuple(axis(n or f"i{d}") for d, n in enumerate(t.axis_names))
+        value = adjoint(axes)
+        made = self.builder.stages.get(value.source) if isinstance(value, Read) else None
+        if (
+            made is None
+            or made.id in self.builder.aliases
+            or not isinstance(value, Read)
+            or not _is_bare(value, axes)
+            or made.extents != tuple(t.shape)
+        ):
+            made = self.out.emit(self.out.name_of(found), axes, t.shape, value, None, found.source, None, t.dtype)
+        return Direct(made.id, made.extents, made.dtype, made.axis_names, made.name, self.builder)
+
+    def _reader(self, id: int, dtype: str) -> Adjoint:
+        return lambda index: Read(id, tuple(index), dtype)
+
+    def _cheap(self, target: _Target, dtype: str) -> Adjoint | None:
+        """An adjoint that is a constant, or that another tensor holds already at some position."""
+        if not target.terms and not target.direct:
+            return None
+        if len(target.terms) + len(target.direct) != 1:
+            return None
+        if target.direct:
+            value = target.direct[0]
+        else:
+            g = target.terms[0].solved
+            if g.axes or g.predicates:
+                return None
+            value = g.body
+        if not _is_constant(value) and not (isinstance(value, Read) and all(is_index(i) for i in value.index)):
+            return None
+        if value.dtype != dtype:
+            return None
+        return _at(value, target.axes)
+
+    def _emitted(self, t: Stage | Leaf, target: _Target, number: int | None) -> Adjoint | None:
+        """The adjoint as a stage; of several contributions those that sum get one each."""
+        if not target.terms and not target.direct and number is None:
+            return None
+        recurrent = number is not None
+        name, alone = self.out.name_of(t), len(target.terms) == 1 and not target.direct
+        total: Expr | None = None
+        for term in target.terms:
+            body, over = _summed(term.solved), _reduction(term.solved)
+            if over is not None and not alone and _points(term.solved) <= _FEW:
+                body = converted(_written_out(body, term.solved), t.dtype)
+            elif over is not None and not alone:
+                used = set(axes_of(body))
+                axes = tuple(a for a in target.axes if recurrent or a in used)
+                extents = [term.solved.ranges[a] for a in axes]
+                made = self.out.emit(f"{name}/from/{self._last_name(term.whence)}", axes, extents, body, over, term.whence.source)
+                self.builder.transposes[made.id] = term.transpose
+                body = converted(Read(made.id, axes, made.dtype), t.dtype)
+            elif over is not None:
+                made = self.out.emit(name, target.axes, target.shape, body, over, t.source or term.whence.source, number, t.dtype)
+                self.builder.transposes[made.id] = term.transpose
+                return self._reader(made.id, made.dtype)
+            else:
+                body = converted(body, t.dtype)
+            total = body if total is None else add(total, body)
+        for value in target.direct:
+            part = converted(value, t.dtype)
+            total = part if total is None else add(total, part)
+        if total is None:
+            total = zero(t.dtype)
+        made = self.out.emit(name, target.axes, target.shape, total, None, self._source(t, target), number, t.dtype)
+        if is_masked(total) and not recurrent and (rest := conjunction(split(children(total)[0])[1])) is not None:
+            self.conditions[t.id] = _at(rest, target.axes)
+        if recurrent and isinstance(total, Read) and _is_bare(total, target.axes):
+            self.builder.aliases.add(made.id)
+        if alone:
+            self.builder.transposes[made.id] = target.terms[0].transpose
+        return self._reader(made.id, made.dtype)
+
+    def _source(self, t: Stage | Leaf, target: _Target) -> str:
+        return t.source or (target.terms[0].whence.source if target.terms else "")
+
+    def _last_name(self, s: Stage) -> str:
+        return self.out.relative(s).rsplit("/", 1)[-1]
+
+
+def _at(value: Expr, axes: Sequence[Axis]) -> Adjoint:
+    """An expression over axes as a function of the index."""
+
+    def at(index: Sequence[Expr]) -> Expr:
+        to = dict(zip(axes, index, strict=True))
+        return rewrite(value, lambda n: to.get(n) if isinstance(n, Axis) else None)
+
+    return at
+
+
+def _is_bare(r: Read, axes: Sequence[Axis]) -> bool:
+    """Whether a read is of the whole tensor as it is."""
+    return len(r.index) == len(axes) and all(a is b for a, b in zip(r.index, axes, strict=True))
+
+
+def _points(g: Gather) -> int:
+    """How many points are summed over; very many where that is not known."""
+    return math.prod(n if isinstance(n := g.ranges[a], int) else _FEW + 1 for a in g.axes)
+
+
+def _written_out(body: Expr, g: Gather) -> Expr:
+    """A short sum as an expression."""
+    total: Expr | None = None
+    for point in itertools.product(*(range(n) for a in g.axes if isinstance(n := g.ranges[a], int))):
+        at = dict(zip(g.axes, map(as_expr, point), strict=True))
+        part = tidied(rewrite(body, lambda n, at=at: at.get(n) if isinstance(n, Axis) else None), g.ranges)  # type: ignore[misc]
+        total = part if total is None else add(total, part)
+    assert total is not None
+    return total
+
+
+def _is_constant(e: Expr) -> bool:
+    """Whether e is the same everywhere: numbers and extents alone."""
+    return all(isinstance(n, Const | Size | Op) for n in walk(e))
+
+
+def _summed(g: Gather) -> Expr:
+    """The body under its predicates."""
+    targets = [a for a in g.ranges if a not in set(g.axes)]
+    condition = conjunction(p.expr(targets) for p in g.predicates)
+    return g.body if condition is None else masked(condition, g.body)
+
+
+def _reduction(g: Gather) -> Reduction | None:
+    return Reduction("sum", g.axes, tuple(g.ranges[a] for a in g.axes)) if g.axes else None
+
+
+__all__ = ["Adjoint", "Sweep"]
