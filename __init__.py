@@ -21,8 +21,9 @@ __version__ = "0.1.0"
 
 _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
-    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "custom_vjp", "f8e4m3", "f8e5m2", "f16", "f32", "f64",
-    "function", "grad", "gradients", "i8", "i16", "i32", "i64", "method", "param", "recurrence", "scan", "scope", "stage", "stop_gradient", "u8", "u16", "u32", "u64", "value_and_grad", "vjp",
+    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "custom_vjp", "f8e4m3", "f8e5m2", "f16",
+    "f32", "f64", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "method", "param", "recurrence", "scan", "scope", "stage",
+    "state", "stop_gradient", "u8", "u16", "u32", "u64", "value_and_grad", "vjp",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
         scan,
         scope,
         stage,
+        state,
         stop_gradient,
         value_and_grad,
         vjp,
@@ -151,6 +153,7 @@ if TYPE_CHECKING:
         "Tensor",
         "bf16",
         "boolean",
+        "custom_vjp",
         "extent",
         "f8e4m3",
         "f8e5m2",
@@ -158,6 +161,8 @@ if TYPE_CHECKING:
         "f32",
         "f64",
         "function",
+        "grad",
+        "gradients",
         "i8",
         "i16",
         "i32",
@@ -171,10 +176,14 @@ if TYPE_CHECKING:
         "scan",
         "scope",
         "stage",
+        "state",
+        "stop_gradient",
         "trace",
         "u8",
         "u16",
         "u32",
         "u64",
+        "value_and_grad",
+        "vjp",
     ]  # fmt: skip
     __all__ += ops.__all__

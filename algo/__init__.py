@@ -9,7 +9,9 @@ from .errors import AlgorithmError, ArtifactError, BuildError, FluoriteError, In
 from .expr import Expr
 from .extent import Dim, Extent
 from .graph import Graph, Leaf, Method, Reduction, Stage
-from .program import Module, Parameter, Program, method, param
+from .held import Parameter, param, state
+from .modules import Module, Program
+from .program import method
 from .recurring import recurrence
 from .scanning import scan
 from .tensor import Tensor
@@ -22,5 +24,5 @@ __all__ = [
     "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Reduction", "RunError", "Spec", "Stage",
     "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "custom_vjp", "f8e4m3", "f8e5m2", "f16", "f32", "f64",
     "function", "grad", "gradients", "i8", "i16", "i32", "i64",
-    "method", "param", "recurrence", "scan", "scope", "stage", "stop_gradient", "u8", "u16", "u32", "u64", "value_and_grad", "vjp",
+    "method", "param", "recurrence", "scan", "scope", "stage", "state", "stop_gradient", "u8", "u16", "u32", "u64", "value_and_grad", "vjp",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from .wellformed import name_of
 if TYPE_CHECKING:
     from .autodiff.custom import Rule
     from .autodiff.solving import Transpose
+    from .held import Assigned
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 RESERVED = ("grad", "update", "comm", "cast", "recompute", "scan")
@@ -40,6 +41,10 @@ class Builder:
     scopes: list[str] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
     bound: dict[int, Tensor] = field(default_factory=dict)  # id(parameter or array) -> its tensor in this graph
+    assigned: dict[int, Assigned] = field(default_factory=dict)  # id(parameter) -> what the method made of it so far
+    homes: dict[int, str] = field(default_factory=dict)  # id(module or parameter) -> its attribute path
+    named: set[int] = field(default_factory=set)  # the stages that the user gave a name
+    role: str = "forward"  # of the stages being made
     modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
     kept: list[Any] = field(default_factory=list)  # keeps those ids alive
     closed: set[int] = field(default_factory=set)  # what stood for the carries and slices of scans that are done
@@ -78,6 +83,11 @@ class Builder:
 
 R = TypeVar("R")
 _builder: ContextVar[Builder | None] = ContextVar("fluorite_builder", default=None)
+
+
+def tracing() -> Builder | None:
+    """The trace being made, if one is."""
+    return _builder.get()
 
 
 def current() -> Builder:
@@ -146,6 +156,8 @@ def operator(fn: Callable[..., R]) -> Callable[..., R]:
             if builder.stages[i].op == label != op:
                 builder.stages[i] = replace(builder.stages[i], op=op)
         last = _stage_of(result)
+        if name is not None and last is not None:
+            builder.named.add(last)
         if last in made and (old := builder.stages[last]).path.startswith(prefix + "/") and (len(made) == 1 or old.path == inner):
             builder.paths.discard(old.path)
             builder.stages[old.id] = replace(old, path=prefix, op=op)
@@ -227,6 +239,7 @@ def rename(t: Tensor, name: str) -> Tensor:
     finally:
         builder.scopes = saved
     builder.stages[old.id] = replace(old, path=path)
+    builder.named.add(old.id)
     return Direct(old.id, t.shape, t.dtype, t.axis_names, name, builder)
 
 
@@ -242,5 +255,3 @@ def constant(value: Any) -> Tensor:
             "constant", f"constant/{n}", array.shape, dtype, (None,) * array.ndim, np.array(array, dtype, order="C")
         )
     return builder.bound[id(value)]
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,11 +27,11 @@ class Leaf:
 
     id: int
     path: str
-    kind: str  # input | parameter | constant
+    kind: str  # input | parameter | state | constant
     shape: tuple[Extent, ...]
     dtype: str
     axis_names: tuple[str | None, ...]
-    value: Any = field(default=None, compare=False, repr=False)  # constant: ndarray; parameter: its initialiser
+    value: Any = field(default=None, compare=False, repr=False)  # constant: ndarray; parameter or state: its initialiser
     source: str = ""
 
     @property
@@ -172,16 +172,26 @@ def kind_of(s: Stage) -> str:
 
 @dataclass(frozen=True)
 class Method:
-    """One callable of the model. `result` mirrors what it returned: nested dict, list or tuple of ids."""
+    """One callable of the model: (state, inputs) -> (new state, result).
+
+    `result` mirrors what it returned: nested dict, list or tuple of ids, None for nothing. `updates` has, by the path of each parameter
+    or state that the method assigns, the stage that is its new value; each has a stage of its own.
+    """
 
     name: str
     inputs: tuple[int, ...]
     result: Any
     doc: str = ""
+    updates: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def outputs(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(flatten(self.result)))
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """All that a call is there for: results and new values of state."""
+        return tuple(dict.fromkeys((*self.outputs, *self.updates.values())))
 
 
 def flatten(tree: Any) -> Iterator[int]:
@@ -192,6 +202,8 @@ def flatten(tree: Any) -> Iterator[int]:
         case list() | tuple():
             for v in tree:
                 yield from flatten(v)
+        case None:
+            return
         case _:
             yield tree
 
@@ -204,6 +216,8 @@ def map_tree(f: Any, tree: Any) -> Any:
             return [map_tree(f, v) for v in tree]
         case tuple():
             return tuple(map_tree(f, v) for v in tree)
+        case None:
+            return None
     return f(tree)
 
 
@@ -215,7 +229,6 @@ class Graph:
     leaves: tuple[Leaf, ...]
     stages: tuple[Stage, ...]
     methods: tuple[Method, ...]
-    updates: Mapping[str, int] = field(default_factory=dict)  # state path -> the stage that is its new value
 
     @cached_property
     def by_id(self) -> Mapping[int, Leaf | Stage]:
@@ -224,7 +237,18 @@ class Graph:
 
     @cached_property
     def outputs(self) -> frozenset[int]:
-        return frozenset(i for m in self.methods for i in m.outputs) | frozenset(self.updates.values())
+        return frozenset(i for m in self.methods for i in m.ends)
+
+    @cached_property
+    def updates(self) -> Mapping[int, Leaf]:
+        """By every stage that is the new value of a parameter or state: that parameter or state."""
+        held = {t.path: t for t in self.leaves if t.kind in ("parameter", "state")}
+        return {i: held[path] for m in self.methods for path, i in m.updates.items()}
+
+    def is_fixed(self, t: Leaf | Stage, method: str) -> bool:
+        """Whether t is the same in one call of the method and the next, unless another method or its owner assigns it: what may be packed
+        before a call."""
+        return isinstance(t, Leaf) and t.kind != "input" and all(t.path not in m.updates for m in self.methods if m.name == method)
 
     @cached_property
     def consumers(self) -> Mapping[int, tuple[Stage, ...]]:
@@ -258,8 +282,11 @@ class Graph:
     def with_stages(self, stages: Iterable[Stage], renamed: Mapping[int, int] | None = None) -> Graph:
         """The graph with these stages, in producer order; outputs follow `renamed` ids."""
         to = renamed or {}
-        methods = tuple(replace(m, result=map_tree(lambda i: to.get(i, i), m.result)) for m in self.methods)
-        return replace(self, stages=ordered(stages), methods=methods, updates={k: to.get(v, v) for k, v in self.updates.items()})
+        methods = tuple(
+            replace(m, result=map_tree(lambda i: to.get(i, i), m.result), updates={k: to.get(v, v) for k, v in m.updates.items()})
+            for m in self.methods
+        )
+        return replace(self, stages=ordered(stages), methods=methods)
 
     def text(self) -> str:
         name = self.path_of
@@ -270,14 +297,29 @@ class Graph:
         for m in self.methods:
             lines.append(f"  method {m.name}({', '.join(self[i].name for i in m.inputs)})")
             lines += [f"    {s.text(name)}" for s in self.stages_of(m.name)]
+            lines += [f"    update {path} = {name(i)}" for path, i in m.updates.items()]
             lines.append(f"    return {map_tree(_Name(name), m.result)!r}")
         return "\n".join(lines)
 
     def run(self, *inputs: Any, method: str | None = None, parameters: Mapping[str, np.ndarray] | None = None, **named: Any) -> Any:
-        """The value of a method on the NumPy interpreter, which is the meaning of the language."""
-        from .interpreter import run
+        """The result of a method on the NumPy interpreter, which is the meaning of the language. `step` gives the new state too."""
+        return self.step(*inputs, method=method, parameters=parameters, **named).result
 
-        return run(self, inputs, named, method=method, parameters=parameters)
+    def step(self, *inputs: Any, method: str | None = None, parameters: Mapping[str, np.ndarray] | None = None, **named: Any) -> Transition:
+        """One call as the state transition that it is: its result, and all parameters and state after it, by path. Nothing is changed.
+
+        loss, weights = graph.step(x, y, method="train_step", parameters=weights)
+        """
+        from .interpreter import step
+
+        return step(self, inputs, named, method=method, parameters=parameters)
+
+
+class Transition(NamedTuple):
+    """What a call gives: its result, and every parameter and state afterwards, by path."""
+
+    result: Any
+    parameters: Mapping[str, np.ndarray]
 
 
 class _Name:

@@ -1,4 +1,4 @@
-"""Values of a Program's parameters: initial ones, drawn independently of the order of declaration, and given ones checked."""
+"""Values of a Program's parameters and state: initial ones, drawn independently of the order of declaration, and given ones checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def generator(seed: int, path: str) -> np.random.Generator:
 
 
 def parameter_leaves(graph: Graph) -> dict[str, Leaf]:
-    return {leaf.path: leaf for leaf in graph.leaves if leaf.kind == "parameter"}
+    return {leaf.path: leaf for leaf in graph.leaves if leaf.kind in ("parameter", "state")}
 
 
 def initial_parameters(graph: Graph, seed: int = 0) -> dict[str, Array]:
@@ -57,7 +57,7 @@ def _initial(leaf: Leaf, seed: int) -> Array:
                 try_=(f"a value of shape {list(shape)}, or a number",),
             )
         )
-    return np.ascontiguousarray(np.broadcast_to(found, shape).astype(leaf.dtype))
+    return np.array(np.broadcast_to(found, shape), leaf.dtype, order="C")
 
 
 def _called(init: Any, leaf: Leaf, seed: int, shape: tuple[int, ...]) -> Any:

@@ -1,131 +1,27 @@
-"""Programs: classes whose methods share parameters; and tracing of models (functions or Programs) to a Graph."""
+"""Methods of Programs, and tracing of models (functions or Programs) to a Graph."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from .building import RESERVED, Builder, building, constant, current, placed, raised_at, scope
-from .dtypes import canonical
+from .building import Builder, building, constant, placed, raised_at
 from .errors import AlgorithmError, Problem
-from .expr import Expr, Size, refuse
-from .extent import Extent, symbols_of
+from .expr import Size, refuse
+from .extent import symbols_of
 from .graph import Graph, Leaf, Method, map_tree, ordered
+from .held import Parameter, param, state, updates_of
+from .modules import Module, Program, members
 from .rewriting import walk
-from .tensor import Direct, Index, Tensor
-from .trace import stage
-from .types import Spec, named_dims, spec
-
-Init = Callable[[np.random.Generator, tuple[int, ...]], Any]
-
-
-class Parameter(Tensor):
-    """A tensor that belongs to the Program: shared by its methods, saved with the weights under its attribute path."""
-
-    def __init__(self, shape: tuple[Extent, ...], dtype: str, axis_names: tuple[str | None, ...], init: Any, trainable: bool) -> None:
-        super().__init__(shape, dtype, axis_names, "parameter")
-        self.init, self.trainable = init, trainable
-
-    def resolve(self, index: Index, ranges: Any, facts: Any) -> Expr:
-        return self._bound().resolve(index, ranges, facts)
-
-    def _bound(self) -> Tensor:
-        found = current().bound.get(id(self))
-        if found is None:
-            raise refuse(
-                "A120",
-                "a parameter that no attribute holds",
-                "a parameter's name is the path of its attribute",
-                "self.w = fl.param(...) in __init__",
-            )
-        return found
-
-
-def param(
-    *, init: Any = None, dtype: Any = "float32", trainable: bool = True, shape: tuple[int, ...] | None = None, **axes: int
-) -> Parameter:
-    """A parameter with named axes, ``fl.param(in_=64, out=32)``; a trailing underscore is dropped.
-
-    `init` is an array, a number, or a function of (generator, shape); it is only run when weights are not given.
-    """
-    if shape is not None and axes:
-        raise refuse("A121", "shape= and named axes together", "they say the same thing", "named axes alone")
-    if shape is not None:
-        names, extents = named_dims(list(shape))
-    else:
-        names, extents = tuple(n.rstrip("_") for n in axes), tuple(_parameter_extent(n, k) for k, n in axes.items())
-    if isinstance(init, np.ndarray) and init.shape != extents:
-        raise refuse("A122", f"a parameter of shape {list(extents)} with an initial value of shape {list(init.shape)}", "the shapes differ")
-    return Parameter(extents, canonical(dtype), names, init, trainable)
-
-
-def _parameter_extent(value: Any, name: str) -> int:
-    if isinstance(value, np.integer):
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise refuse("A140", f"fl.param({name}={value!r})", "a parameter's extent is an integer of at least 0", f"{name}=64")
-    return value
-
-
-class Module:
-    """A reusable part of a Program; `forward` or `__call__` says what it computes. Calling it opens a scope of its attribute path."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "__call__" in vars(cls):
-            cls.__call__ = _scoped(vars(cls)["__call__"])  # type: ignore[method-assign]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        forward = getattr(self, "forward", None)
-        if forward is None:
-            raise refuse("A123", f"{type(self).__name__}(...)", "a module needs a method forward")
-        with _entered(self):
-            return forward(*args, **kwargs)
-
-
-def _scoped(fn: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(fn)
-    def call(self: Module, *args: Any, **kwargs: Any) -> Any:
-        with _entered(self):
-            return fn(self, *args, **kwargs)
-
-    return call
-
-
-@contextmanager
-def _entered(module: Module) -> Iterator[None]:
-    """The scope of a module: its attribute path, from that of the module which calls it if that holds it."""
-    builder = current()
-    caller = builder.modules[-1] if builder.modules else None
-    if caller is module:  # its __call__ went on to the inherited one
-        yield
-        return
-    path = str(builder.bound.get(id(module), type(module).__name__.lower()))
-    outer = f"{builder.bound.get(id(caller), '')}/"
-    builder.modules.append(module)
-    try:
-        with scope(path.removeprefix(outer)):
-            yield
-    finally:
-        builder.modules.pop()
-
-
-class Program:
-    """A model with state. Attributes hold parameters, modules, and lists or dicts of them; ``@fl.method`` marks what is compiled."""
-
-    def compile(self, plan: Any = None, **options: Any) -> Any:
-        """The compiled model: see fluorite.compile."""
-        import fluorite
-
-        return fluorite.compile(self, plan, **options)
+from .tensor import Direct, Tensor
+from .trace import build_stage, stage
+from .types import Spec, spec
 
 
 @dataclass(frozen=True)
@@ -152,33 +48,6 @@ def method(fn: Callable[..., Any] | None = None, *, batch: str | None = None, tr
         return f
 
     return mark if fn is None else mark(fn)
-
-
-def members(root: Any) -> Iterator[tuple[str, Any]]:
-    """(path, object) for every parameter and module below a Program or module: attributes in order, lists as name.0, dicts as name.key."""
-    seen: set[int] = set()
-
-    def visit(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        if isinstance(value, Parameter | Module | Program | list | tuple | dict):
-            if id(value) in seen:
-                return
-            seen.add(id(value))
-        if isinstance(value, Parameter | Module):
-            yield path, value
-        if isinstance(value, Module | Program):
-            for k, v in vars(value).items():
-                if isinstance(v, Parameter | Module | list | tuple | dict):
-                    if k in RESERVED:
-                        raise refuse("A110", f"an attribute called {k!r}", "fluorite uses that name in paths", f"{k}_")
-                    yield from visit(v, f"{path}/{k}" if path else k)
-        elif isinstance(value, list | tuple):
-            for n, v in enumerate(value):
-                yield from visit(v, f"{path}.{n}")
-        elif isinstance(value, dict):
-            for k, v in value.items():
-                yield from visit(v, f"{path}.{k}")
-
-    yield from visit(root, "")
 
 
 def methods_of(program: Program) -> dict[str, Callable[..., Any]]:
@@ -266,21 +135,31 @@ def trace(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | No
     made: list[Method] = []
     with building(builder):
         if isinstance(model, Program):
-            for path, member in members(model):
-                builder.kept.append(member)
+            held = list(members(model))
+            for path, member in held:
                 if isinstance(member, Parameter):
-                    builder.bound[id(member)] = builder.leaf("parameter", path, member.shape, member.dtype, member.axis_names, member.init)
-                    member.label = path.rsplit("/", 1)[-1]
+                    member.hold(builder, path)
                 else:
-                    builder.bound[id(member)] = _ModulePath(path)  # type: ignore[assignment]
+                    builder.kept.append(member)
+                    builder.homes[id(member)] = path
         for method_name, fn in chosen.items():
             made.append(_trace_method(builder, method_name, fn, inputs))
-    stages = without_aliases(list(builder.stages.values()), builder.aliases, {i for m in made for i in m.outputs})
+            if isinstance(model, Program):
+                _require_same(builder, method_name, fn, [member for _, member in held], model)
+    stages = without_aliases(list(builder.stages.values()), builder.aliases, {i for m in made for i in m.ends})
     return _prune(Graph(name, tuple(builder.leaves.values()), ordered(stages), tuple(made)))
 
 
-class _ModulePath(str):
-    """The attribute path of a module, kept beside the tensors of parameters."""
+def _require_same(builder: Builder, method: str, fn: Callable[..., Any], before: list[Any], model: Program) -> None:
+    """Raises AlgorithmError where a list or dict of the Program now holds something else in the place of a parameter: no assignment to its
+    elements is noticed."""
+    now = {id(member) for _, member in members(model)}
+    for member in before:
+        if isinstance(member, Parameter) and id(member) not in now:
+            path = builder.homes[id(member)]
+            why = "only attributes notice that they are assigned, lists and dicts do not"
+            error = refuse("A184", f"{path} was replaced in its list or dict", why, "the element's .assign(value)")
+            raise placed(error, _first_line(fn), f"{method}/update/{path}")
 
 
 def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: Mapping[str, Spec] | None) -> Method:
@@ -295,17 +174,32 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
         result = fn(**arguments)
     except AlgorithmError as error:
         raise placed(error, raised_at(error), name) from None
-    if result is None:
-        raise placed(
-            refuse("A130", f"{name} returns nothing", "a method returns a tensor, or a tuple, list or dict of them"), _first_line(fn), name
-        )
+    if result is None and not builder.assigned:
+        why = "a method returns a tensor, or a tuple, list or dict of them, or it assigns state"
+        raise placed(refuse("A130", f"{name} returns nothing", why), _first_line(fn), name)
     try:
         _require_plain(result, name, set())
         tree = map_tree(lambda v: _materialise(v, name), result)
+        updates = updates_of(builder)
+        tree = map_tree(lambda i: _kept(builder, i, updates), tree)
     except AlgorithmError as error:
         raise placed(error, _first_line(fn), name) from None
     _require_known_symbols(builder, name, ids)
-    return Method(name, tuple(ids), tree, inspect.getdoc(fn) or "")
+    return Method(name, tuple(ids), tree, inspect.getdoc(fn) or "", updates)
+
+
+def _kept(builder: Builder, i: int, updates: Mapping[str, int]) -> int:
+    """A result; what a parameter held before the method changed it is a stage that keeps it."""
+    found = builder.leaves.get(i)
+    if found is None or found.path not in updates:
+        return i
+    names = unique_names(found.axis_names)
+    old = Direct(i, found.shape, found.dtype, found.axis_names, found.name, builder)
+    made = build_stage(
+        names, lambda *at: old[at] if at else old.as_scalar(), name=found.name, extents=dict(zip(names, found.shape, strict=True))
+    )
+    assert isinstance(made, Direct)
+    return made.source
 
 
 def _first_line(fn: Callable[..., Any]) -> str:
@@ -315,7 +209,9 @@ def _first_line(fn: Callable[..., Any]) -> str:
 
 
 def _require_plain(result: Any, name: str, above: set[int]) -> None:
-    """Raises AlgorithmError for a nest of results that holds itself, is very deep, or has keys that are no strings."""
+    """Raises AlgorithmError for a nest of results that holds itself or nothing, is very deep, or has keys that are no strings."""
+    if above and result is None:
+        raise refuse("A130", f"{name} returns None", "a method returns tensors, or tuples, lists and dicts of them; or nothing at all")
     if not isinstance(result, dict | list | tuple):
         return
     if id(result) in above or len(above) > 32:
@@ -344,12 +240,8 @@ def _materialise(value: Any, name: str) -> int:
         value.require_mine()
         return value.source
     if isinstance(value, Parameter):
-        bound = value._bound()
-        assert isinstance(bound, Direct)
-        return bound.source
+        return value.now().source
     if isinstance(value, Tensor):
-        from .trace import build_stage
-
         if value.is_bounded:
             raise refuse("A131", f"{name} returns {value.label}", "a boundary view is a way to read, not a result", "the tensor itself")
         names = unique_names(value.axis_names)
@@ -378,9 +270,9 @@ def unique_names(names: tuple[str | None, ...]) -> list[str]:
 
 
 def _prune(g: Graph) -> Graph:
-    """Without stages and constants that no result needs."""
+    """Without stages and constants that no result and no new value of state needs."""
     needed: set[int] = set()
-    pending = [i for m in g.methods for i in m.outputs]
+    pending = [i for m in g.methods for i in m.ends]
     while pending:
         i = pending.pop()
         if i not in needed:
@@ -393,5 +285,7 @@ def _prune(g: Graph) -> Graph:
         tuple(t for t in g.leaves if t.kind != "constant" or t.id in needed),
         tuple(s for s in g.stages if s.id in needed),
         g.methods,
-        g.updates,
     )
+
+
+__all__ = ["MethodInfo", "Module", "Parameter", "Program", "inputs_of", "method", "methods_of", "param", "state", "trace", "unique_names"]

@@ -17,6 +17,7 @@ from .errors import AlgorithmError
 from .expr import Axis, Expr, Read, as_expr, axis, refuse, where
 from .extent import Extent
 from .graph import Stage, map_tree
+from .held import Parameter
 from .linear import simplify
 from .recurrences import with_clocks
 from .rewriting import rewrite
@@ -162,7 +163,7 @@ class _Scan:
 
     def _number(self, t: Tensor, name: str, old: int | None = None) -> int:
         """The id of a tensor of the step, or of the carry `old` where it comes back as it was; views and slices become stages."""
-        t = _bound(t)
+        t = t.now() if isinstance(t, Parameter) else t
         if isinstance(t, Direct) and (t.source in self.builder.stages and t.source not in self.before):
             return t.source
         if isinstance(t, Direct) and t.source == old:
@@ -304,12 +305,6 @@ def _refilled(tree: Any, parts: list[Any]) -> Any:
     """The nest with other tensors in it."""
     given = iter(parts)
     return map_tree(lambda _: next(given), tree)
-
-
-def _bound(t: Tensor) -> Tensor:
-    """A parameter as the tensor that it is in this trace."""
-    bound = getattr(t, "_bound", None)
-    return bound() if bound is not None else t
 
 
 __all__ = ["scan"]

@@ -35,7 +35,10 @@ def stage(fn: Callable[..., Any], *, name: str | None = None, extents: Mapping[s
         names = axis_parameters(fn, "fl.stage")
     except AlgorithmError as error:
         raise placed(error, call_site(), name if isinstance(name, str) else "") from None
-    return build_stage(names, fn, name=name, extents=extents, dtype=dtype)
+    made = build_stage(names, fn, name=name, extents=extents, dtype=dtype)
+    if name and isinstance(made, Direct):
+        current().named.add(made.source)
+    return made
 
 
 def build_stage(
@@ -163,6 +166,7 @@ def _finish(
         value,
         reduction,
         op=builder.scopes[-1] if builder.scopes else builder.method,
+        role=builder.role,
         source=source,
         origin=origin,
     )

@@ -14,7 +14,6 @@ UNBUILT: dict[str, tuple[str, str]] = {
     "while_loop": ("a loop on tensors", "fl.scan over a known number of steps"),
     "jvp": ("differentiation", ""),
     "vmap": ("vmap", "fl.stage with one more axis"),
-    "state": ("state other than parameters", "fl.param(trainable=False) for what methods only read"),
     "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
     "optim": ("training", "train elsewhere and compile the inference method with these weights"),
     "data": ("data readers", "pass the data in as an input"),

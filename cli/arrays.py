@@ -197,6 +197,8 @@ def leaves(result: Any, path: str = "") -> dict[str, Array]:
             parts = [(str(k), v) for k, v in result.items()]
         case list() | tuple():
             parts = [(str(n), v) for n, v in enumerate(result)]
+        case None:
+            return {}
         case _:
             return {path or "out": np.asarray(result)}
     found: dict[str, Array] = {}

@@ -37,7 +37,7 @@ ALGORITHM: dict[str, str] = {
         "What fl.stage or a reduction was given is no function of axes: it cannot be called, or has *args, **kwargs or no parameter. "
         "Parameters with a default are no axes; they keep their value."
     ),
-    "A120": "A parameter was made and is held by no attribute, so it has no name. Assign it to self in __init__.",
+    "A120": "A parameter or state was made and is held by no attribute, so it has no name. Assign it to self in __init__.",
     "A121": "fl.param was given shape= and named axes, which say the same thing.",
     "A122": "The initial value of a parameter has another shape than the parameter.",
     "A123": "A module was called that has neither forward nor __call__.",
@@ -47,7 +47,9 @@ ALGORITHM: dict[str, str] = {
     "A127": "A Program has no method with @fl.method, so there is nothing to compile.",
     "A128": "Something was to be compiled that is neither a function nor a Program.",
     "A129": "A Program has no compiled method of that name.",
-    "A130": "A method returns nothing, or something that is no tensor and no tuple, list or dict of tensors.",
+    "A130": (
+        "A method returns something that is no tensor and no tuple, list or dict of tensors; or nothing, and changes no state either."
+    ),
     "A131": "A method returns a boundary view. A view is a way to read; return the tensor itself, or a stage that reads it.",
     "A132": "The expression of one stage is too deep, or too long when written out. Stages for parts of it keep each one small.",
     "A133": "A tensor of another trace stands in this one. Tensors belong to the call of the function that made them.",
@@ -84,6 +86,20 @@ ALGORITHM: dict[str, str] = {
     "A173": "argnums= names an argument that the function does not have, or that it was called without.",
     "A174": "The parts of a derivative do not fit together: what arrives at a tensor has its shape and type, in nests built alike.",
     "A175": "A scan is differentiated whose step has a derivative of its own, which knows one step only. fl.custom_vjp goes around it.",
+    "A180": "A parameter or state is assigned a tensor of another shape. What the Program holds keeps its shape.",
+    "A181": "A parameter or state is assigned a tensor of another type. fl.cast says that it is meant.",
+    "A182": (
+        "A parameter or state is assigned outside a method. What a method assigns is the next value; the first one is init=, and that of a "
+        "compiled model is assigned through model.parameters."
+    ),
+    "A183": (
+        "A method assigns a tensor, an array or another number to an attribute that holds no state. The next call would not see it: a "
+        "method is traced once. fl.state makes it part of what the Program holds."
+    ),
+    "A184": (
+        "An element of a list or dict of parameters was replaced by something else while a method ran. Lists do not notice assignments: "
+        "element.assign(value) is one."
+    ),
     "A190": "Training methods, readers and optimisers are part of the language, but this version does not build them yet.",
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
@@ -175,6 +191,8 @@ RUN: dict[str, str] = {
     "R112": "out= is not built like the result, or cannot be written to.",
     "R113": "A file cannot be written.",
     "R114": "The model has several methods, or none of that name.",
+    "R116": "An attribute of a compiled model cannot be assigned. What it holds is in model.parameters, by its path.",
+    "R117": "A model was to go back to its first values, and has no initialisers to draw them from.",
     "R120": "With these inputs an axis would have a negative extent.",
     "R121": "A maximum or minimum over nothing has no value.",
     "R122": "With these inputs a stage reads a tensor that has no elements.",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from fluorite.algo.errors import BuildError, FluoriteError, PlanError, Problem, RunError
-from fluorite.algo.graph import Graph, flatten
+from fluorite.algo.graph import Graph, Transition
 from fluorite.algo.numerics import Comparison, weakest
 from fluorite.algo.numerics import compare as compare_outputs
 from fluorite.algo.program import trace
@@ -155,22 +155,30 @@ def kernel_calls(
 
 
 def _native(compiled: Compiled, parameters: Mapping[str, Array]) -> Call:
-    """Calls of the compiled model in this process."""
+    """Calls of the compiled model in this process. Each begins with these parameters; where methods change some, it is a transition."""
     constants = {t.path: np.asarray(t.value) for t in compiled.graph.leaves if t.kind == "constant"}
     model = assemble(compiled.manifest(compiled.graph.name), compiled.library, {**constants, **parameters})
-    return lambda method, arrays: getattr(model, method)(*arrays)
+
+    def call(method: str, arrays: tuple[Array, ...]) -> Any:
+        if not compiled.graph.updates:
+            return getattr(model, method)(*arrays)
+        model.parameters.assign(parameters)
+        result = getattr(model, method)(*arrays)
+        return Transition(result, {path: np.array(model.parameters[path]) for path in parameters})
+
+    return call
 
 
 def _serial(graph: Graph, lowered: Lowered, parameters: Mapping[str, Array]) -> Call:
     """Calls of GPU kernels whose blocks and threads are plain loops. Barriers and device code are not seen."""
-    from .gpu.execution import run
+    from .gpu.execution import step
     from .gpu.serial import serial_functions
 
     functions = serial_functions(lowered)
 
     def call(method: str, arrays: tuple[Array, ...]) -> Any:
         graph.run(*arrays, method=method, parameters=parameters)  # which refuses what no kernel should be given
-        return run(lowered, functions, *arrays, method=method, parameters=parameters)
+        return step(lowered, functions, *arrays, method=method, parameters=parameters)
 
     return call
 
@@ -228,7 +236,7 @@ def _outputs(
         if asked and {p.code for p in error.problems} == {"R107"}:
             raise
         why = f"the compiled method refuses the call: {error.problems[0].asked}"
-        return [Comparison(graph.path_of(i), float("inf"), 0.0, False, why=why) for i in flatten(graph.method(method).result)]
+        return [Comparison(graph.path_of(i), float("inf"), 0.0, False, why=why) for i in graph.method(method).ends]
     return compare_outputs(graph, method, arrays, got, numerics, parameters)
 
 

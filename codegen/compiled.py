@@ -103,7 +103,7 @@ def _link(kernels: Sequence[Kernel], target: CodeTarget, path: Path) -> None:
 def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
     """The artefact's manifest (without `files`)."""
     g = compiled.graph
-    parameters = [t for t in g.leaves if t.kind in ("parameter", "constant")]
+    parameters = [t for t in g.leaves if t.kind != "input"]
     return {
         "format": MANIFEST_FORMAT,
         "fluorite": VERSION,
@@ -138,6 +138,7 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
         ],
         "variants": [code for code, _ in variants],
         "result": _tree(m.result, variants[0][1]),
+        **({"updates": list(m.updates)} if m.updates else {}),
     }
 
 
@@ -154,12 +155,13 @@ def _range(plan: ExecutionPlan, method: str, name: str) -> dict[str, Any]:
 
 
 def _code(v: Lowered, m: Method, symbols: Sequence[str], code: Mapping[str, str]) -> tuple[dict[str, Any], dict[int, int]]:
-    """Buffers and steps of one method in one variant, and the buffer number of each tensor. Numbers 0.. are the inputs; results follow.
+    """Buffers and steps of one method in one variant, and the buffer number of each result. Numbers 0.. are the inputs; results follow.
 
-    `code` names the function that computes each kernel.
+    `code` names the function that computes each kernel. A result that is a new value of state is what that state holds after the call.
     """
     g = v.graph
     mine = g.method(m.name)
+    held = {i: g.updates[i].id for i in mine.updates.values()}
     numbers: dict[int, int] = {}
     buffers: list[dict[str, Any]] = []
 
@@ -175,7 +177,8 @@ def _code(v: Lowered, m: Method, symbols: Sequence[str], code: Mapping[str, str]
 
     for i in mine.inputs:
         buffer(i, "input")
-    for i in mine.outputs:
+    results = {i: held.get(i, i) for i in mine.outputs}
+    for i in results.values():
         found = g[i]
         buffer(i, ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "output")
     steps: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
@@ -185,17 +188,24 @@ def _code(v: Lowered, m: Method, symbols: Sequence[str], code: Mapping[str, str]
         at_setup = k.name in v.setup and not any(b.id in set(mine.outputs) for b in k.outputs)
         for b in k.arguments:
             found = g[b.id]
+            if (old := v.in_place.get(b.id)) is not None:
+                buffer(old, "parameter")
+                numbers[b.id] = numbers[old]
             buffer(
                 b.id,
                 ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "constant" if at_setup else "temporary",
             )
         steps[at_setup].append({"kernel": code[k.name], "arguments": [numbers[b.id] for b in k.arguments], "symbols": list(k.symbols)})
+    for old in held.values():
+        buffer(old, "parameter")
+    copies = [[numbers[new], numbers[old]] for new, old in held.items() if new not in v.in_place]
     return {
         "when": extents_of(v.when, m.name, symbols),
         "buffers": buffers,
         "setup": steps[True],
         "steps": steps[False],
-    }, numbers
+        **({"copies": copies} if copies else {}),
+    }, {i: numbers[shown] for i, shown in results.items()}
 
 
 def _tree(result: Any, numbers: Mapping[int, int]) -> dict[str, Any]:
@@ -206,4 +216,6 @@ def _tree(result: Any, numbers: Mapping[int, int]) -> dict[str, Any]:
             return {"list": [_tree(x, numbers) for x in result]}
         case tuple():
             return {"tuple": [_tree(x, numbers) for x in result]}
+        case None:
+            return {"none": True}
     return {"buffer": numbers[result]}

@@ -179,7 +179,11 @@ def compile(
     graph = model if isinstance(model, Graph) else trace(model, method, inputs)
     chosen = with_extents(as_plan(plan, graph), extents)
     manifest, library = ready(graph, chosen, cache)
-    made = assemble(manifest, library, parameter_arrays(graph, seed))
+
+    def initial(other: int | None) -> dict[str, np.ndarray[Any, Any]]:
+        return initial_parameters(graph, seed if other is None else other)
+
+    made = assemble(manifest, library, parameter_arrays(graph, seed), initial)
     if weights is not None:
         made.load(weights)
     return made

@@ -19,6 +19,7 @@ from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.sections import NumericsClass
 from fluorite.schedule.unscheduled import unscheduled
 
+from .in_place import overwriting
 from .lowering import KernelPlan, lower
 from .statements import Kernel
 
@@ -33,6 +34,7 @@ class Lowered:
     setup: frozenset[str]
     nests: Mapping[int, Nest]
     when: Mapping[str, int]
+    in_place: Mapping[int, int]  # by each new value of state that is written over the old one: the old one
 
     @property
     def graph(self) -> Graph:
@@ -83,23 +85,24 @@ def lower_all(scheduled: Scheduled, when: Mapping[str, int] | None = None, suffi
     methods: list[str] = []
     nests: dict[int, Nest] = {}
     setup: set[str] = set()
-    fixed = {t.id for t in scheduled.graph.leaves if t.kind != "input"}
+    fixed: set[int] = set()
     for n, group in enumerate(scheduled.groups):
         plan = kernel_plan(scheduled, group, n, suffix)
-        kernel, found, made = lower(scheduled.graph, plan, scheduled.machine.lanes, last)
+        kernel, found, shaped = lower(scheduled.graph, plan, scheduled.machine.lanes, last)
         problems += found
-        nests |= made
+        nests |= shaped
         if kernel is None:
             continue
         kernels.append(kernel)
         methods.append(plan.stages[0].method)
-        if _is_setup(plan, fixed):
+        if _is_setup(scheduled.graph, plan, fixed):
             setup.add(kernel.name)
             fixed |= {s.id for s in plan.stages}
     problems = problems or _above(scheduled)
     if problems:
         raise PlanError(sorted(dict.fromkeys(problems), key=lambda p: (p.file or "", p.line or 0, p.column or 0)))
-    return Lowered(scheduled, tuple(kernels), tuple(methods), frozenset(setup), nests, dict(when or {}))
+    made, in_place = (tuple(kernels), {}) if scheduled.machine.is_gpu else overwriting(scheduled.graph, kernels, methods)
+    return Lowered(scheduled, made, tuple(methods), frozenset(setup), nests, dict(when or {}), in_place)
 
 
 def kernel_plan(scheduled: Scheduled, group: Group, number: int, suffix: str = "") -> KernelPlan:
@@ -112,10 +115,13 @@ def kernel_plan(scheduled: Scheduled, group: Group, number: int, suffix: str = "
     )
 
 
-def _is_setup(plan: KernelPlan, fixed: set[int]) -> bool:
+def _is_setup(g: Graph, plan: KernelPlan, fixed: set[int]) -> bool:
+    """Whether the kernel gives the same in every call, until somebody assigns to what it reads. `fixed` are stages of which so much is
+    known."""
     inside = {s.id for s in plan.stages}
     return (
-        all(i in fixed or i in inside for s in plan.stages for i in s.sources)
+        all(i in fixed or i in inside or g.is_fixed(g[i], s.method) for s in plan.stages for i in s.sources)
+        and not any(i in g.updates for i in inside)
         and not any(s.op == "pack at call" for s in plan.stages)
         and any(s.sources for s in plan.stages)
     )
@@ -140,4 +146,5 @@ def extents_of(when: Mapping[str, int], method: str, symbols: Iterable[str]) -> 
 def structure_hash(g: Graph) -> str:
     """A hash of what the graph computes; names of axes and paths included, source lines not."""
     lines = [f"{t.kind} {t.path} {t.dtype} {t.shape}" for t in g.leaves] + [s.text(g.path_of).split("    # ")[0] for s in g.stages]
+    lines += [f"{m.name} update {path} {g.path_of(i)}" for m in g.methods for path, i in m.updates.items()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

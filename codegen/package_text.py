@@ -104,6 +104,8 @@ def stub_text(manifest: Manifest) -> str:
             "    def load(",
             "        self, path: str | Path, strict: bool = True, rename: Mapping[str, str] | Callable[[str], str] | None = None",
             "    ) -> None: ...",
+            "    def copy(self) -> Model: ...",
+            "    def reset(self, seed: int | None = None) -> None: ...",
             "",
         ]
     )
@@ -173,6 +175,8 @@ def _stub_type(result: Mapping[str, Any], types: list[str]) -> str:
             return f"list[{_union([_stub_type(part, types) for part in parts])}]"
         case {"tuple": parts}:
             return f"tuple[{', '.join(_stub_type(p, types) for p in parts) or '()'}]"
+        case {"none": True}:
+            return "None"
     return "Any"
 
 

@@ -63,13 +63,18 @@ def _random(leaf: Leaf, shape: tuple[int, ...], seed: int, limit: int | None) ->
 
 
 def sample_parameters(graph: Graph, seed: int = 0) -> dict[str, Array]:
-    """Parameters for checking: initial ones, but those that start out all alike are perturbed, so that none drops out of the result."""
+    """Parameters for checking: initial ones, but those that start out all alike are perturbed, so that none drops out of the result.
+
+    State only grows: it may be a sum of squares, and its root is taken.
+    """
+    kinds = {t.path: t.kind for t in graph.leaves}
     made = initial_parameters(graph, seed)
     for path, array in made.items():
         if array.size and array.dtype.kind == "f" and (array == array.flat[0]).all():
             key = hashlib.sha256(f"{seed}\1{path}".encode()).digest()
             generator = np.random.Generator(np.random.Philox(key=int.from_bytes(key[:16], "little")))
-            made[path] = (array + 0.1 * generator.standard_normal(array.shape)).astype(array.dtype)
+            noise = generator.standard_normal(array.shape)
+            made[path] = (array + 0.1 * (np.abs(noise) if kinds[path] == "state" else noise)).astype(array.dtype)
     return made
 
 

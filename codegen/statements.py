@@ -114,6 +114,7 @@ class Kernel:
     symbols: tuple[str, ...]
     body: Statement
     stages: tuple[str, ...]
+    again: frozenset[int] = frozenset()  # outputs of which some elements are computed and stored twice
 
     @property
     def arguments(self) -> tuple[Buffer, ...]:

@@ -106,7 +106,7 @@ def _cases(graph: Graph, plan: ExecutionPlan, variants: tuple[Lowered, ...], ext
 
 
 def _interpreter(graph: Graph, parameters: Mapping[str, Array]) -> Call:
-    return lambda method, arrays: graph.run(*arrays, method=method, parameters=parameters)
+    return lambda method, arrays: graph.step(*arrays, method=method, parameters=parameters)
 
 
 def _verdict(graph: Graph, cases: list[Case], parameters: Mapping[str, Array], numerics: str, name: str, what: str, call: Call) -> Verdict:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fluorite.algo.errors import PlanError, Problem
-from fluorite.algo.graph import Graph, units
+from fluorite.algo.graph import Graph, Stage, units
 
 from .directives import ComputeAt, StoreAt
 from .notation.places import NOWHERE, Place
@@ -100,8 +100,10 @@ def _contradictions(g: Graph, root: Callable[[int], int], apart: Sequence[Apart]
 def _ordered(
     g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]
 ) -> list[int]:
-    """Groups in dependence order. A cycle means that a group encloses something outside it."""
+    """Groups in dependence order, those that make new values of state after the readers of the old ones as far as they may be: the new
+    value can then be written over the old one. A cycle means that a group encloses something outside it."""
     needs: dict[int, set[int]] = {r: set() for r in members_of}
+    readers = _readers_of_old(g, root)
     for s in g.stages:
         for source in s.sources:
             if g.stage(source) is not None and root(source) != root(s.id):
@@ -112,10 +114,21 @@ def _ordered(
         ready = [r for r, need in left.items() if not need & left.keys()]
         if not ready:
             raise PlanError([_enclosed(g, left, members_of, placements)])
-        for r in ready:
+        for r in [r for r in ready if not readers.get(r, frozenset()) & left.keys()] or ready[:1]:
             order.append(r)
             del left[r]
     return order
+
+
+def _readers_of_old(g: Graph, root: Callable[[int], int]) -> Mapping[int, frozenset[int]]:
+    """By group that makes a new value of state: the other groups of its method that read the old one."""
+    found: dict[int, frozenset[int]] = {}
+    for new, leaf in g.updates.items():
+        mine, maker = root(new), g.by_id[new]
+        assert isinstance(maker, Stage)
+        others = {root(s.id) for s in g.consumers[leaf.id] if s.method == maker.method} - {mine}
+        found[mine] = found.get(mine, frozenset()) | others
+    return found
 
 
 def _enclosed(

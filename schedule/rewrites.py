@@ -316,14 +316,14 @@ def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
             f"it has {', '.join(names)}",
             *nearest(unknown[0], names),
         )
-    fixed = isinstance(t, Leaf) and t.kind != "input"
+    fixed = g.is_fixed(t, s.method)
     if d.when == "build" and not fixed:
         raise refused(
             d.at("when"),
             "P224",
             s,
             f"pack: when: build, but {t.name} is known only when the model is called",
-            "only parameters and constants are there at build",
+            f"{s.method} changes it" if isinstance(t, Leaf) and t.kind != "input" else "only parameters and constants are there at build",
             "when: call",
         )
     size = dict(zip(names, t.shape, strict=True))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from ..building import Builder, current
 from ..expr import Axis, Expr, Read
 from ..graph import Stage
+from ..held import Parameter
 from ..linear import simplify
 from ..rewriting import rewrite
 from ..tensor import Direct, Tensor
@@ -41,9 +42,8 @@ def alias(t: Tensor, name: str = "") -> Direct:
 
 
 def bound(t: Tensor) -> Tensor:
-    """A parameter as the tensor that it is in this trace."""
-    known = getattr(t, "_bound", None)
-    return known() if known is not None else t
+    """A parameter as the tensor that it is at this point of the trace."""
+    return t.now() if isinstance(t, Parameter) else t
 
 
 def path_of(t: Tensor, builder: Builder) -> str:

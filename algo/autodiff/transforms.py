@@ -14,7 +14,8 @@ from ..dtypes import FLOATS
 from ..errors import AlgorithmError
 from ..expr import Const, Expr, refuse
 from ..graph import map_tree
-from ..program import Module, Parameter, Program, members
+from ..held import Parameter
+from ..modules import Module, Program, members
 from ..tensor import Direct, Tensor
 from .algebra import add
 from .aliases import alias, bound, path_of
@@ -232,14 +233,16 @@ def _called(fn: Callable[..., Any], held: dict[Any, _Held], args: Sequence[Any],
 
 @contextmanager
 def _rebound(to: dict[int, Direct]) -> Iterator[None]:
-    """Inside, parameters are other tensors."""
-    known = current().bound
-    before = {k: known[k] for k in to}
-    known.update(to)
+    """Inside, parameters are other tensors, whatever the method has made of them."""
+    builder = current()
+    bound_before = {k: builder.bound[k] for k in to}
+    made_before = {k: builder.assigned.pop(k) for k in to if k in builder.assigned}
+    builder.bound.update(to)
     try:
         yield
     finally:
-        known.update(before)
+        builder.bound.update(bound_before)
+        builder.assigned = made_before | builder.assigned
 
 
 def _places(fn: Callable[..., Any], argnums: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Leaf, Stage, map_tree, units
+from ..graph import Graph, Leaf, Stage, Transition, map_tree, units
 from ..parameters import given_parameters, initial_parameters
 from .arguments import choose, take
 from .recurrences import evaluate_unit
@@ -18,7 +18,13 @@ Watch = Callable[[Stage, Array], None]
 
 def run(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, method: str | None = None,
         parameters: Mapping[str, Any] | None = None, float64: bool = False, watch: Watch | None = None, seed: int = 0) -> Any:
-    """What the method returns, nested as it returned it: arrays of the declared dtypes.
+    """The result of `step`."""
+    return step(graph, inputs, named, method=method, parameters=parameters, float64=float64, watch=watch, seed=seed).result
+
+
+def step(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, method: str | None = None,
+         parameters: Mapping[str, Any] | None = None, float64: bool = False, watch: Watch | None = None, seed: int = 0) -> Transition:
+    """What the method returns, nested as it returned it, and all parameters and state after the call: arrays of the declared dtypes.
 
     `method` may be left out where there is one. Parameters come from `parameters` (complete, by path), else from their initialisers
     and `seed`. With `float64`, float32 parts are computed and returned in float64. `watch(stage, array)` sees every stage in turn.
@@ -26,8 +32,9 @@ def run(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | N
     """
     chosen = choose(graph, method)
     arrays, symbols = take(graph, chosen, inputs, named or {})
-    held = leaf_arrays(graph, arrays, parameters, seed)
-    stages = needed(graph, chosen.outputs)
+    values = parameter_arrays(graph, parameters, seed)
+    held = leaf_arrays(graph, arrays, values)
+    stages = needed(graph, chosen.ends)
     last = last_readers(stages)
     evaluation = Evaluation(symbols, float64)
     for n, unit in enumerate(units(stages)):
@@ -36,14 +43,14 @@ def run(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | N
             if watch is not None:
                 watch(s, held[s.id])
         for source in (i for s in unit for i in s.sources):
-            if last[source] == n and source not in chosen.outputs:
+            if last[source] == n and source not in chosen.ends:
                 held.pop(source, None)
 
     def result(i: int) -> Array:
         """A leaf that is returned as it came is copied, so that no result shares memory with an input."""
         return np.array(held[i], evaluation.working(graph[i].dtype)) if isinstance(graph[i], Leaf) else held[i]
 
-    return map_tree(result, chosen.result)
+    return Transition(map_tree(result, chosen.result), {**values, **{path: np.array(held[i]) for path, i in chosen.updates.items()}})
 
 
 def evaluate_stages(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, method: str | None = None,
@@ -53,7 +60,7 @@ def evaluate_stages(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[s
     arrays, symbols = take(graph, chosen, inputs, named or {})
     held = leaf_arrays(graph, arrays, parameters, seed)
     evaluation = Evaluation(symbols, float64)
-    for unit in units(needed(graph, chosen.outputs)):
+    for unit in units(needed(graph, chosen.ends)):
         held |= evaluate_unit(evaluation, unit, held)
     return held
 
@@ -63,20 +70,25 @@ def last_readers(stages: Iterable[Stage]) -> dict[int, int]:
     return {source: n for n, unit in enumerate(units(stages)) for s in unit for source in s.sources}
 
 
+def parameter_arrays(graph: Graph, parameters: Mapping[str, Any] | None, seed: int = 0) -> dict[str, Array]:
+    """Parameters and state by path: those given, which must be complete, else the initial ones of `seed`."""
+    return given_parameters(graph, parameters) if parameters is not None else initial_parameters(graph, seed)
+
+
 def leaf_arrays(graph: Graph, inputs: Mapping[int, Array], parameters: Mapping[str, Any] | None, seed: int = 0) -> dict[int, Array]:
-    """Inputs, constants and parameters by id."""
-    values = given_parameters(graph, parameters) if parameters is not None else initial_parameters(graph, seed)
+    """Inputs, constants, parameters and state by id."""
+    values = parameter_arrays(graph, parameters, seed)
     held = dict(inputs)
     for leaf in graph.leaves:
         if leaf.kind == "constant":
             held[leaf.id] = np.asarray(leaf.value)
-        elif leaf.kind == "parameter":
+        elif leaf.kind in ("parameter", "state"):
             held[leaf.id] = values[leaf.path]
     return held
 
 
 def needed(graph: Graph, outputs: tuple[int, ...]) -> list[Stage]:
-    """The stages that the outputs depend on, producers first."""
+    """The stages that these depend on, producers first."""
     wanted: set[int] = set()
     pending = list(outputs)
     while pending:
@@ -92,4 +104,5 @@ def method_symbols(graph: Graph, method: str | None, inputs: tuple[Any, ...], na
     return take(graph, choose(graph, method), inputs, named or {})[1]
 
 
-__all__ = ["Evaluation", "Watch", "evaluate_stages", "evaluate_unit", "last_readers", "leaf_arrays", "method_symbols", "needed", "run"]
+__all__ = ["Evaluation", "Watch", "evaluate_stages", "evaluate_unit", "last_readers", "leaf_arrays", "method_symbols", "needed",
+           "parameter_arrays", "run", "step"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..dtypes import kind
 from ..expr import Op, Read
-from ..graph import Graph, Stage, flatten, units
-from ..interpreter import last_readers, leaf_arrays, needed
+from ..graph import Graph, Stage, Transition, flatten, units
+from ..interpreter import last_readers, leaf_arrays, needed, parameter_arrays
 from ..interpreter.arguments import choose, take
 from ..rewriting import children, walk
 from .classes import CLASSES, accumulation, formats, weakest, within
@@ -61,36 +61,49 @@ class Tolerance:
 def bounds(graph: Graph, inputs: tuple[Any, ...], class_: str = "reassociates", *, method: str | None = None,
            named: Mapping[str, Any] | None = None, parameters: Mapping[str, Any] | None = None,
            keep: bool = False, seed: int = 0) -> dict[int, Enclosure]:
-    """Value, error bound and undecided mark of every output by id; of every stage with `keep`. Raises RunError as `run` does."""
+    """Value, error bound and undecided mark of every result and new value of state by id; of every stage with `keep`.
+
+    Raises RunError as `run` does."""
     chosen = choose(graph, method)
     arrays, symbols = take(graph, chosen, inputs, named or {})
     evaluation = EnclosingEvaluation(graph, symbols, class_)
     leaves = leaf_arrays(graph, arrays, parameters, seed)
     held = {i: Enclosure(a.astype(evaluation.working(a.dtype.name), copy=False)) for i, a in leaves.items()}
-    stages = needed(graph, chosen.outputs)
+    stages = needed(graph, chosen.ends)
     last = last_readers(stages)
     for n, unit in enumerate(units(stages)):
         held |= bounded_unit(evaluation, unit, held)
         for source in (i for s in unit for i in s.sources):
-            if not keep and last[source] == n and source not in chosen.outputs:
+            if not keep and last[source] == n and source not in chosen.ends:
                 held.pop(source, None)
-    return held if keep else {i: held[i] for i in chosen.outputs}
+    return held if keep else {i: held[i] for i in chosen.ends}
 
 
 def compare(graph: Graph, method: str | None, inputs: tuple[Any, ...], got: Any, class_: str = "reassociates",
             parameters: Mapping[str, Any] | None = None, *, named: Mapping[str, Any] | None = None) -> list[Comparison]:
-    """Every output of a call (`got`, nested as the method returns it) against the oracle, within the bound of the numerics class."""
+    """Every output of a call (`got`, nested as the method returns it) against the oracle, within the bound of the numerics class.
+
+    A Transition is compared with its parameters and state: new values likewise, and what the method leaves alone to the bit.
+    """
     chosen = choose(graph, method)
     truth = bounds(graph, inputs, class_, method=method, named=named, parameters=parameters)
     if any(is_loose(t) for t in truth.values()):
         arrays, symbols = take(graph, chosen, inputs, named or {})
-        moved = deviations(graph, needed(graph, chosen.outputs), leaf_arrays(graph, arrays, parameters), symbols, class_, chosen.outputs)
+        moved = deviations(graph, needed(graph, chosen.ends), leaf_arrays(graph, arrays, parameters), symbols, class_, chosen.ends)
         truth = {i: tightened(t, moved[i]) if is_loose(t) and i in moved else t for i, t in truth.items()}
-    found = list(flatten(got))
+    found = list(flatten(got.result if isinstance(got, Transition) else got))
     ids = list(flatten(chosen.result))
     if len(found) != len(ids):
         return [Comparison(chosen.name, float("inf"), 0.0, False, why=f"{len(found)} results, expected {len(ids)}")]
-    return [compare_array(graph.path_of(i), truth[i], g, graph[i].dtype) for i, g in zip(ids, found, strict=True)]
+    compared = [compare_array(graph.path_of(i), truth[i], g, graph[i].dtype) for i, g in zip(ids, found, strict=True)]
+    if isinstance(got, Transition):
+        for path, before in parameter_arrays(graph, parameters).items():
+            new, i = got.parameters[path], chosen.updates.get(path)
+            if i is not None:
+                compared.append(compare_array(graph.path_of(i), truth[i], new, graph[i].dtype))
+            elif not (left := compare_array(path, Enclosure(before), new, before.dtype.name)).ok:
+                compared.append(left)
+    return compared
 
 
 def compare_array(path: str, truth: Enclosure, got: Any, dtype: str) -> Comparison:
@@ -137,11 +150,11 @@ def tolerance(graph: Graph, method: str | None = None, class_: str = "reassociat
     chosen = choose(graph, method)
     evaluation = EnclosingEvaluation(graph, {s: (lengths or {}).get(s, 1024) for s in graph.symbols(chosen.name)}, class_)
     count: dict[int, float] = {}
-    for s in needed(graph, chosen.outputs):
+    for s in needed(graph, chosen.ends):
         count[s.id] = _relative(s, count, evaluation)
     floats = formats(class_)
     return [Tolerance(graph.path_of(i), count.get(i, 0.0), floats[graph[i].dtype].tiny if graph[i].dtype in floats else 0.0)
-            for i in chosen.outputs]
+            for i in chosen.ends]
 
 
 def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluation) -> float:

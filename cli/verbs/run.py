@@ -54,8 +54,11 @@ def run(
         )
     results = leaves(getattr(made, spec.name)(**inputs))
     files = _write(terminal, results, targets, force)
+    held = {name: made.parameters[name] for name in spec.updates}
     lines = [f"{name}: {short(array)}" for name, array in results.items()]
+    lines += [f"{name} is now {short(array)}" for name, array in held.items()]
     value = {"method": spec.name, "outputs": {name: _facts(array) for name, array in results.items()}, "files": files}
+    value |= {"state": {name: _facts(array) for name, array in held.items()}} if held else {}
     return Outcome(value, "\n".join(lines))
 
 
@@ -91,7 +94,7 @@ def _write(terminal: Terminal, results: Mapping[str, Array], targets: Mapping[st
             continue
         chosen = name if name in results else next(iter(results)) if len(results) == 1 and name in ("", "out") else None
         if chosen is None:
-            said = "there are several results: say which" if not name else f"there is no result {name}"
+            said = f"there is no result {name}" if name else "there are several results: say which" if results else "there is no result"
             raise usage(f"-o {name + '=' if name else ''}{path}", said, *(f"-o {n}={path}" for n in results))
         data, remark = encode(results[chosen], path)
         if remark:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from fluorite.algo.extent import evaluate
-from fluorite.algo.graph import map_tree
-from fluorite.algo.interpreter import leaf_arrays
+from fluorite.algo.graph import Transition, map_tree
+from fluorite.algo.interpreter import leaf_arrays, parameter_arrays
 from fluorite.algo.interpreter.arguments import choose, take
 
 from ..lowered import Lowered
@@ -41,7 +41,23 @@ def run(
     host: Host | None = None,
     **named: Any,
 ) -> Any:
-    """The method's result, as the oracle gives it. `functions` are the compiled kernels by name. Raises RunError for wrong inputs."""
+    """The result of `step`."""
+    return step(lowered, functions, *inputs, method=method, parameters=parameters, host=host, **named).result
+
+
+def step(
+    lowered: Lowered,
+    functions: Mapping[str, Function],
+    *inputs: Any,
+    method: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    host: Host | None = None,
+    **named: Any,
+) -> Transition:
+    """The method's result and all parameters and state after it, as the oracle gives them. `functions` are the compiled kernels by name.
+
+    Raises RunError for wrong inputs.
+    """
     g, at = lowered.graph, host or Host()
     chosen = choose(g, method)
     given, symbols = take(g, chosen, inputs, named)
@@ -53,7 +69,8 @@ def run(
         for b in kernel.outputs:
             held[b.id] = at.empty(tuple(evaluate(n, symbols) for n in b.shape), b.dtype)
         functions[kernel.name](*(held[b.id] for b in kernel.arguments), *(symbols[s] for s in kernel.symbols))
-    return map_tree(lambda i: at.get(held[i]), chosen.result)
+    after = {path: at.get(held[i]) for path, i in chosen.updates.items()}
+    return Transition(map_tree(lambda i: at.get(held[i]), chosen.result), {**parameter_arrays(g, parameters), **after})
 
 
-__all__ = ["Host", "run"]
+__all__ = ["Host", "run", "step"]

@@ -59,7 +59,17 @@ def kernel(work: Context, body: Statement) -> Kernel:
     outputs = [Buffer(s.id, s.name, s.dtype, s.extents) for s in work.plan.stages if s.id in work.plan.outputs]
     symbols = dict.fromkeys(n for s in work.plan.stages for n in symbols_in(s))
     symbols |= dict.fromkeys(n for b in (*inputs, *outputs) for e in b.shape for n in symbols_of(e))
-    return Kernel(work.plan.name, tuple(inputs), tuple(outputs), tuple(symbols), body, tuple(s.path for s in work.plan.stages))
+    return Kernel(
+        work.plan.name, tuple(inputs), tuple(outputs), tuple(symbols), body, tuple(s.path for s in work.plan.stages), _again(work)
+    )
+
+
+def _again(work: Context) -> frozenset[int]:
+    """The outputs of which some elements are computed twice: those of loops that are moved back, and what is computed inside these."""
+    found = set(work.again)
+    while more := {i for i, at in work.plan.placements.items() if at.owner in found} - found:
+        found |= more
+    return frozenset(found & work.plan.outputs)
 
 
 def symbols_in(s: Stage) -> list[str]:

@@ -61,6 +61,12 @@ class Context:
     parallel: list[str] = field(default_factory=list)  # the parallel loop around the place that is being lowered
     lanes: Mapping[str, Extent] = field(default_factory=dict)  # GPU: the kernel's threads
     threads: list[Loop] = field(default_factory=list)  # GPU: the thread loops around the place that is being lowered
+    again: set[int] = field(default_factory=set)  # stages of which some elements are computed twice, where a last part is moved back
 
     def __post_init__(self) -> None:
         self.by_id: Mapping[int, Stage] = {s.id: s for s in self.plan.stages}
+
+    def overwrites(self, s: Stage) -> bool:
+        """Whether the stage is the new value of state and reads the old one, so that it is best stored over it, each element once."""
+        leaf = self.graph.updates.get(s.id)
+        return leaf is not None and leaf.id in s.sources

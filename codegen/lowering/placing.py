@@ -78,8 +78,9 @@ def shift_tails(work: Context, s: Stage, nest: Nest) -> Nest:
         ):
             continue
         parts = [n for n, loop in enumerate(nest.loops) if loop.var in set(axes_of(nest.value(guard.outer)))]
-        if asked or (parts and any(n >= min(parts) for n in owners)):
-            nest = shifted(nest, guard) or nest
+        if (asked or (parts and any(n >= min(parts) for n in owners))) and (moved := shifted(nest, guard)) is not None:
+            nest = moved
+            work.again.add(s.id)
     return nest
 
 

@@ -74,6 +74,8 @@ def overlapping(work: Context, p: Placed, loops: Sequence[Loop]) -> Moved | None
     for g in p.nest.guards:
         if work.plan.gpu or g.outer is None or g.inner is None or g.tail not in ("auto", "shift") or isinstance(g.limit, Expr):
             continue
+        if g.tail == "auto" and work.overwrites(p.stage):
+            continue
         around = set(axes_of(p.nest.value(g.outer)))
         first = min((n for n, loop in enumerate(p.nest.loops) if loop.var in around), default=None)
         if first is None or around & inside or not set(axes_of(p.nest.value(g.inner))) & vectors or any(n >= first for n in owners):
@@ -83,6 +85,7 @@ def overlapping(work: Context, p: Placed, loops: Sequence[Loop]) -> Moved | None
             continue
         nest = replace(p.nest, define={**p.nest.define, g.value: binary("add", as_expr(g.limit - g.factor), g.inner)})
         values = placing.positions(work, p.stage, nest, p.box) | {a: p.values[a] for a in p.stage.reduce_axes}
+        work.again.add(p.stage.id)
         return Moved(replace(p, nest=nest, values=values), pair, simplify(as_expr(g.factor) <= as_expr(g.limit), work.ranges))
     return None
 

@@ -12,7 +12,7 @@ from .errors import Problem, artifact_error, artifact_problem
 from .ffi import Function
 from .manifest import SEAL, Manifest, digest, parse
 from .memory import aligned
-from .model import Model, read_manifest
+from .model import Initial, Model, read_manifest
 from .parameters import Array
 
 MANIFEST, KERNELS, WEIGHTS = "manifest.json", "kernels.so", "weights.safetensors"
@@ -27,7 +27,7 @@ def load(folder: str | Path) -> Model:
     return Model(*open_folder(folder))
 
 
-def open_folder(folder: str | Path) -> tuple[Manifest, Callable[[str], Function], Mapping[str, Array], int]:
+def open_folder(folder: str | Path) -> tuple[Manifest, Callable[[str], Function], Mapping[str, Array], int, Initial]:
     """The arguments of `Model` for an artefact's folder. Raises ArtifactError."""
     folder = Path(folder).absolute()  # the loader would search a bare file name elsewhere
     raw = read_manifest(folder / MANIFEST)
@@ -38,7 +38,7 @@ def open_folder(folder: str | Path) -> tuple[Manifest, Callable[[str], Function]
     count = threads.chosen(raw.get("threads", "all"))
     library.load_runtime(folder / library.RUNTIME)
     function, parallel = _functions(folder / KERNELS)
-    return manifest, function, arrays, count if parallel else 0
+    return manifest, function, arrays, count if parallel else 0, lambda seed: _parameters(folder, manifest) if seed is None else None
 
 
 def _problems(folder: Path, manifest: Manifest, raw: Mapping[str, Any]) -> list[Problem]:
@@ -54,7 +54,7 @@ def _problems(folder: Path, manifest: Manifest, raw: Mapping[str, Any]) -> list[
     return wrong
 
 
-def assemble(manifest: Mapping[str, Any], kernels: Path, parameters: Mapping[str, Array]) -> Model:
+def assemble(manifest: Mapping[str, Any], kernels: Path, parameters: Mapping[str, Array], initial: Initial | None = None) -> Model:
     """A model from what the compiler made, without a folder in between; for the machine and process that compiled it.
 
     Copies the parameters. Raises ArtifactError.
@@ -65,7 +65,7 @@ def assemble(manifest: Mapping[str, Any], kernels: Path, parameters: Mapping[str
     arrays = {name: aligned(array.shape, array.dtype) for name, array in parameters.items()}
     for name, array in arrays.items():
         array[...] = parameters[name]
-    return Model(parse(manifest), function, arrays, count if parallel else 0)
+    return Model(parse(manifest), function, arrays, count if parallel else 0, initial)
 
 
 def _functions(kernels: Path) -> tuple[Callable[[str], Function], bool]:

@@ -15,7 +15,8 @@ from .errors import artifact_error, artifact_problem
 from .extents import Extent, shape_of, text
 from .tensors import ALIGNMENT, numpy_dtype
 
-FORMAT = 1
+FORMAT = 2
+_READABLE = (1, 2)  # the first had no methods that change state
 SEAL = "seal"
 """The key of a manifest under which the digest of all else in it stands."""
 
@@ -70,6 +71,7 @@ class Variant:
     buffers: tuple[Buffer, ...]
     setup: tuple[Step, ...]
     steps: tuple[Step, ...]
+    copies: tuple[tuple[int, int], ...] = ()  # (new value, state) that is copied when all steps are done
 
     def fits(self, symbols: Mapping[str, int]) -> bool:
         return all(symbols.get(name) == extent for name, extent in self.when.items())
@@ -117,6 +119,7 @@ class MethodSpec:
     variants: tuple[Variant, ...]
     result: Mapping[str, Any]
     requires: tuple[Requirement, ...] = ()
+    updates: tuple[str, ...] = ()  # the parameters and state that it changes
 
     def text(self, name: str | None = None) -> str:
         """`blur(image: float32[h, w]) -> float32[h, w]`"""
@@ -154,6 +157,8 @@ def leaves(result: Mapping[str, Any]) -> Iterator[int]:
         case {"tuple": parts} | {"list": parts}:
             for part in parts:
                 yield from leaves(part)
+        case {"none": True}:
+            return
 
 
 def result_text(result: Mapping[str, Any], names: list[str]) -> str:
@@ -166,6 +171,8 @@ def result_text(result: Mapping[str, Any], names: list[str]) -> str:
             return f"[{', '.join(result_text(p, names) for p in parts)}]"
         case {"tuple": parts}:
             return f"({', '.join(result_text(p, names) for p in parts)}{',' if len(parts) == 1 else ''})"
+        case {"none": True}:
+            return "None"
     raise ValueError(f"no result: {result!r}")
 
 
@@ -179,7 +186,7 @@ def parse(raw: Mapping[str, Any]) -> Manifest:
     """Read a manifest. Raises ArtifactError if it is of another format or not one at all."""
     try:
         found = raw["format"]
-        if found == FORMAT:
+        if found in _READABLE:
             return Manifest(
                 name=raw["name"],
                 raw=raw,
@@ -206,6 +213,7 @@ def _method(name: str, raw: Mapping[str, Any]) -> MethodSpec:
         variants=tuple(_variant(v) for v in raw["variants"]),
         result=raw["result"],
         requires=tuple(Requirement(r["code"], r["what"], tuple(r["within"]), tuple(r["filled"])) for r in raw.get("requires", ())),
+        updates=tuple(raw.get("updates", ())),
     )
     spec.text()  # every buffer that it names must be there
     return spec
@@ -218,9 +226,13 @@ def _variant(raw: Mapping[str, Any]) -> Variant:
     setup, steps = (
         [Step(s["kernel"], tuple(s["arguments"]), tuple(s.get("symbols", ()))) for s in raw.get(part, ())] for part in ("setup", "steps")
     )
-    if not all(0 <= b < len(buffers) for step in (*setup, *steps) for b in step.arguments):
+    copies = tuple((new, held) for new, held in raw.get("copies", ()))
+    named = [*(b for step in (*setup, *steps) for b in step.arguments), *(b for pair in copies for b in pair)]
+    if not all(0 <= b < len(buffers) for b in named):
         raise IndexError("a step names a buffer that is not there")
-    return Variant(dict(raw.get("when", {})), buffers, tuple(setup), tuple(steps))
+    if not all(buffers[held].kind == "parameter" and buffers[new].kind == "temporary" for new, held in copies):
+        raise ValueError("a copy is of a temporary to a parameter")
+    return Variant(dict(raw.get("when", {})), buffers, tuple(setup), tuple(steps), copies)
 
 
 def _tensor(raw: Mapping[str, Any]) -> TensorSpec:

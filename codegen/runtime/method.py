@@ -45,7 +45,7 @@ class Method:
         self._functions, self._parameters, self._threads = functions, parameters, thread_count
         self._names = [i.name for i in spec.inputs]
         self._prepared: dict[tuple[Any, ...], Prepared] = {}
-        self._fixed: dict[int, dict[int, Array]] = {}
+        self._fixed: dict[int, tuple[Variant, dict[int, Array]]] = {}
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -138,8 +138,8 @@ class Method:
     def _fixed_for(self, variant: Variant) -> dict[int, Array]:
         key = id(variant)  # variants live as long as the method
         if key not in self._fixed:
-            self._fixed[key] = fixed_arrays(variant, self._parameters(), self._functions)
-        return self._fixed[key]
+            self._fixed[key] = variant, fixed_arrays(variant, self._parameters(), self._functions)
+        return self._fixed[key][1]
 
     def _variant(self, symbols: Mapping[str, int]) -> Variant:
         for variant in self.spec.variants:
@@ -235,6 +235,8 @@ def _leaves(result: Mapping[str, Any], value: Any) -> list[Any]:
             return [leaf for key, part in items for leaf in _leaves(part, value[key])]
         case {"tuple": parts} | {"list": parts}:
             return [leaf for part, v in zip(parts, value, strict=True) for leaf in _leaves(part, v)]
+        case {"none": True}:
+            return []
     return [value]
 
 

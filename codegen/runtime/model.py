@@ -19,29 +19,46 @@ from .ffi import Function
 from .manifest import Manifest
 from .method import Method
 from .parameters import Array, Parameters
+from .stateful import StatefulMethod, concerns, written
+from .turns import Turns
 
 T = TypeVar("T")
+Initial = Callable[[int | None], Mapping[str, Array] | None]
 
 
 class Model:
-    """The methods of a built model as attributes, and its parameters. Inference may be called from several threads.
+    """The methods of a built model as attributes, and its parameters and state.
+
+    It may be called from several threads: methods that change state take turns, and calls that read it see whole steps.
 
     `kernels` gives a compiled function by name, `arrays` the parameters by name (used as they are, so aligned and owned),
-    `thread_count` the threads of parallel kernels, 0 if there are none.
+    `thread_count` the threads of parallel kernels, 0 if there are none. `initial` gives the first values of parameters, of a seed or as
+    they were.
     """
 
     parameters: Parameters
 
-    def __init__(self, manifest: Manifest, kernels: Callable[[str], Function], arrays: Mapping[str, Array], thread_count: int) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        kernels: Callable[[str], Function],
+        arrays: Mapping[str, Array],
+        thread_count: int,
+        initial: Initial | None = None,
+    ) -> None:
         self._manifest = manifest
-        self._kernels, self._thread_count = kernels, thread_count
-        function = cache(kernels)
-        self.parameters = Parameters(manifest.parameters, arrays, self._forget)
+        self._kernels, self._thread_count, self._initial = kernels, thread_count, initial
+        function, turns, moving = cache(kernels), Turns(), written(manifest.methods)
+        self.parameters = Parameters(manifest.parameters, arrays, self._assigned, moving, turns)
+        self._moving = moving
         self._methods: dict[str, Method] = {}
         for name, spec in manifest.methods.items():
             alone = name == manifest.function
             label = f"{manifest.name}.{'run' if alone else name}"
-            self._methods[name] = Method(label, spec, function, self.parameters.arrays, thread_count)
+            if concerns(spec, moving):
+                self._methods[name] = StatefulMethod(label, spec, function, self.parameters.arrays, thread_count, turns, self._wrote)
+            else:
+                self._methods[name] = Method(label, spec, function, self.parameters.arrays, thread_count)
             if alone:
                 self._methods["run"] = self._methods[name]
 
@@ -51,6 +68,13 @@ class Model:
             raise AttributeError(f"{type(self).__name__} has no method {name}; it has {', '.join(self.__dict__.get('_methods', ()))}")
         self.__dict__[name] = method  # found without this detour from now on
         return method
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        held = [p for p in self.__dict__.get("parameters", ()) if p == name or p.startswith((f"{name}/", f"{name}."))]
+        if held or name in self.__dict__.get("_methods", ()):
+            asked = f"{self._manifest.name}.{name} cannot be assigned"
+            raise run_error(run_problem("R116", asked, *(f'model.parameters["{p}"] = value' for p in held[:3])))
+        object.__setattr__(self, name, value)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the model's only method."""
@@ -89,9 +113,9 @@ class Model:
         return held + chosen.memory(extents or {})
 
     def save(self, path: str | Path) -> None:
-        """Write the parameters to a safetensors file, by the algorithm's names. Raises RunError."""
+        """Write parameters and state, as they are between two calls, to a safetensors file by the algorithm's names. Raises RunError."""
         try:
-            weights.write(Path(path), self.parameters.arrays())
+            weights.write(Path(path), self.parameters.copied())
         except OSError as error:
             raise run_error(run_problem("R113", f"{path} cannot be written: {error.strerror}")) from None
 
@@ -119,17 +143,37 @@ class Model:
         self.parameters.assign({name: array for name, array in found.items() if name in self.parameters})
 
     def copy(self) -> Model:
-        """A model of its own on the same kernels; assigning to its parameters leaves this one as it is."""
-        return Model(self._manifest, self._kernels, self.parameters.arrays(), self._thread_count)
+        """A model of its own on the same kernels; what happens to its parameters and state leaves this one as it is."""
+        return Model(self._manifest, self._kernels, self.parameters.copied(), self._thread_count, self._initial)
+
+    def reset(self, seed: int | None = None) -> None:
+        """Parameters and state as they were at first; with `seed`, drawn anew from the initialisers. Raises RunError.
+
+        An artefact has no initialisers: its first values are those that it was built with.
+        """
+        values = None if self._initial is None else self._initial(seed)
+        if values is None:
+            what = "without its first values" if seed is None else "without initialisers"
+            raise run_error(run_problem("R117", f"{self._manifest.name} was made {what}", "reset() of an artefact", "model.load(path)"))
+        self.parameters.assign({name: array for name, array in values.items() if name in self.parameters})
 
     def _only(self) -> Method:
         if len(self._manifest.methods) != 1:
             raise run_error(run_problem("R114", f"{self._manifest.name} has several methods", f"call one of {', '.join(self._methods)}"))
         return next(iter(self._methods.values()))
 
-    def _forget(self) -> None:
+    def _assigned(self, names: frozenset[str]) -> None:
+        """The owner gave these other values."""
+        if names - self._moving:
+            for method in self._methods.values():
+                method.forget()
+        self._wrote(names & self._moving)
+
+    def _wrote(self, names: frozenset[str]) -> None:
+        """These hold other values, in the same memory; whoever else might read them waits."""
         for method in self._methods.values():
-            method.forget()
+            if isinstance(method, StatefulMethod) and method.packs & names:
+                method.stale = True
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A model's parameters by the algorithm's names, and the constants that kernels want packed from them."""
+"""A model's parameters and state by the algorithm's names, and the constants that kernels want packed from them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .ffi import Function
 from .manifest import TensorSpec, Variant
 from .memory import aligned
 from .tensors import borrow
+from .turns import Turns
 
 Array = np.ndarray[Any, Any]
 
@@ -21,13 +22,21 @@ Array = np.ndarray[Any, Any]
 class Parameters(MutableMapping[str, Array]):
     """Name to array. Reading gives a read-only view; assigning copies the value in, and the next call uses it.
 
-    Calls in flight finish with the values that they began with. Parameters cannot be added or removed.
+    Calls in flight finish with the values that they began with. Parameters cannot be added or removed. Those that methods of the model
+    change (`moving`) stay where they are: a view of one shows what it holds at any time, and assigning waits for calls to finish.
     """
 
-    def __init__(self, specs: Sequence[TensorSpec], arrays: Mapping[str, Array], changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        specs: Sequence[TensorSpec],
+        arrays: Mapping[str, Array],
+        changed: Callable[[frozenset[str]], None],
+        moving: frozenset[str] = frozenset(),
+        turns: Turns | None = None,
+    ) -> None:
         self._specs = {spec.name: spec for spec in specs}
         self._arrays = {name: arrays[name] for name in self._specs}
-        self._changed = changed
+        self._changed, self._moving, self._turns = changed, moving, turns or Turns()
         self._lock = threading.Lock()
 
     def __getitem__(self, name: str) -> Array:
@@ -59,9 +68,11 @@ class Parameters(MutableMapping[str, Array]):
         for name, array in arrays.items():
             fresh[name] = aligned(array.shape, self._specs[name].numpy)
             fresh[name][...] = array
-        with self._lock:
+        with self._turns.alone() if self._moving else self._lock:
+            for name in fresh.keys() & self._moving:
+                self._arrays[name][...] = fresh.pop(name)
             self._arrays = self._arrays | fresh
-            self._changed()
+            self._changed(frozenset(arrays))
 
     def refusal(self, name: str, array: Array) -> Problem | None:
         """Why `array` cannot be the parameter `name`."""
@@ -74,8 +85,17 @@ class Parameters(MutableMapping[str, Array]):
         return None
 
     def arrays(self) -> Mapping[str, Array]:
-        """The values as they are now; never written to afterwards."""
+        """The values as they are now; those that no method of the model changes are never written to afterwards."""
         return self._arrays
+
+    def copied(self) -> dict[str, Array]:
+        """The values as they are now, between two calls; those that methods change in memory of their own."""
+        with self._turns.together() if self._moving else self._lock:
+            found = dict(self._arrays)
+            for name in self._moving:
+                found[name] = aligned(found[name].shape, found[name].dtype)
+                found[name][...] = self._arrays[name]
+            return found
 
     def _known(self, name: str) -> str:
         if name not in self._specs:
@@ -96,6 +116,12 @@ def fixed_arrays(variant: Variant, parameters: Mapping[str, Array], functions: C
             arrays[b] = parameters[buffer.name]
         elif buffer.kind == "constant":
             arrays[b] = aligned(shape_of(buffer.shape, {}), buffer.numpy)
+    set_up(variant, arrays, functions)
+    return arrays
+
+
+def set_up(variant: Variant, arrays: Mapping[int, Array], functions: Callable[[str], Function]) -> None:
+    """Fill the constants among the arrays from the parameters among them."""
     scratch: dict[int, Array] = {}
     for step in variant.setup:
         for b in step.arguments:
@@ -103,4 +129,3 @@ def fixed_arrays(variant: Variant, parameters: Mapping[str, Array], functions: C
                 scratch[b] = aligned(shape_of(variant.buffers[b].shape, {}), variant.buffers[b].numpy)
         tensors = [borrow(arrays[b] if b in arrays else scratch[b]) for b in step.arguments]
         functions(step.kernel)(*tensors, *(evaluate(s, {}) for s in step.symbols))
-    return arrays

@@ -34,7 +34,7 @@ class Frame:
     __slots__ = ("arena", "results", "slots", "staging", "steps")
 
     def __init__(self) -> None:
-        self.steps: list[tuple[Function, list[Any]]] = []
+        self.steps: list[tuple[Callable[..., Any], list[Any]]] = []
         self.staging: list[Array | None] = []
         self.results: list[Array | None] = []
         self.slots: dict[int, list[tuple[list[Any], int]]] = {}
@@ -74,7 +74,8 @@ class Prepared:
         """Shape and dtype of every array of the result, in its order."""
         self._single = self._plain and "buffer" in method.result
         self._nest = None if "buffer" in method.result else _nest(method.result)
-        lifetimes = _lifetimes(variant.steps)
+        lifetimes = _lifetimes(variant.steps) | {new: (0, len(variant.steps)) for new, _ in variant.copies}
+        self._changes = bool(method.updates)
         self._lodgers = self._lodging(lifetimes)
         homeless = [b for b in lifetimes if b not in self._outputs and b not in self._lodgers]
         held = [b for b in homeless if variant.buffers[b].kind in ("temporary", "output")]
@@ -228,7 +229,25 @@ class Prepared:
                     frame.slots[b].append((arguments, position))
             arguments += [evaluate(s, self._symbols) for s in step.symbols]
             frame.steps.append((self._functions(step.kernel), arguments))
+        frame.steps += [(np.copyto, [arrays[held], arrays[new]]) for new, held in self._variant.copies]
+        if self._changes:
+            frame.steps = [(_whole, [frame.steps])]
         return frame
+
+
+def _whole(steps: Sequence[tuple[Callable[..., Any], list[Any]]]) -> None:
+    """All steps, even where Ctrl-C comes between two of them: state is that of a whole call or of none.
+
+    A kernel that fails itself, for want of memory, ends the call where it is.
+    """
+    left = iter(steps)
+    try:
+        for function, arguments in left:
+            function(*arguments)
+    except KeyboardInterrupt:
+        for function, arguments in left:
+            function(*arguments)
+        raise
 
 
 def _lifetimes(steps: Sequence[Step]) -> dict[int, tuple[int, int]]:
@@ -261,4 +280,6 @@ def _nested(result: Mapping[str, Any], arrays: Any) -> Any:
             return tuple(_nested(part, arrays) for part in parts)
         case {"list": parts}:
             return [_nested(part, arrays) for part in parts]
+        case {"none": True}:
+            return None
     return next(arrays)

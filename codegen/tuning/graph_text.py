@@ -24,8 +24,7 @@ def graph_data(graph: Graph) -> dict[str, Any]:
         "nodes": nodes.data,
         "leaves": [[t.id, t.path, t.kind, [to_json(e) for e in t.shape], t.dtype, list(t.axis_names), t.source] for t in graph.leaves],
         "stages": stages,
-        "methods": [[m.name, list(m.inputs), _tree_data(m.result), m.doc] for m in graph.methods],
-        "updates": dict(graph.updates),
+        "methods": [[m.name, list(m.inputs), _tree_data(m.result), m.doc, dict(m.updates)] for m in graph.methods],
     }
 
 
@@ -36,8 +35,8 @@ def graph_of(data: Mapping[str, Any], values: Mapping[str, Any] | None = None) -
         Leaf(i, path, kind, tuple(map(extent_of, shape)), dtype, tuple(names), (values or {}).get(path), source)
         for i, path, kind, shape, dtype, names, source in data["leaves"]
     )
-    methods = tuple(Method(name, tuple(inputs), _tree_of(result), doc) for name, inputs, result, doc in data["methods"])
-    return Graph(data["name"], leaves, tuple(_stage_of(s, nodes) for s in data["stages"]), methods, dict(data["updates"]))
+    methods = tuple(Method(name, tuple(inputs), _tree_of(result), doc, updates) for name, inputs, result, doc, updates in data["methods"])
+    return Graph(data["name"], leaves, tuple(_stage_of(s, nodes) for s in data["stages"]), methods)
 
 
 def extent_of(data: Any) -> Extent:

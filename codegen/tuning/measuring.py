@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 from fluorite.algo.errors import BuildError, Problem
-from fluorite.algo.graph import Graph, flatten
+from fluorite.algo.graph import Graph, Method, flatten
 from fluorite.algo.numerics import Enclosure, bounds, compare_array
 from fluorite.schedule import ExecutionPlan
 
@@ -171,7 +171,7 @@ class ProcessMeasurer:
             return Outcome(answer["failure"], why=answer["why"])
         for case, files in zip(cases, answer["outputs"], strict=True):
             method = self.graph.method(self.cases[case].method)
-            for i, truth, file in zip(flatten(method.result), self._truth(case), files, strict=True):
+            for i, truth, file in zip(_compared(method), self._truth(case), files, strict=True):
                 path = self.folder / file
                 found = compare_array(self.graph.path_of(i), truth, np.load(path, allow_pickle=False), self.graph[i].dtype)
                 path.unlink()
@@ -190,11 +190,11 @@ class ProcessMeasurer:
         return None
 
     def _truth(self, case: int) -> list[Enclosure]:
-        """What the outputs may be, in the order of the result: within the class that the plan allows."""
+        """What results and new values of state may be, in this order: within the class that the plan allows."""
         if case not in self.truths:
             c = self.cases[case]
             found = bounds(self.graph, c.inputs, self.allowed, method=c.method, parameters=self.parameters)
-            self.truths[case] = [found[i] for i in flatten(self.graph.method(c.method).result)]
+            self.truths[case] = [found[i] for i in _compared(self.graph.method(c.method))]
         return self.truths[case]
 
     def _times(self, slots: Sequence[str], rounds: int) -> list[list[list[float]]]:
@@ -228,6 +228,11 @@ class ProcessMeasurer:
         if not self.usual:
             return 600.0
         return RUN_SECONDS + RUN_FACTOR * sum(self.usual[c] for c in cases if c < len(self.usual))
+
+
+def _compared(method: Method) -> list[int]:
+    """The arrays that a worker writes after a call."""
+    return [*flatten(method.result), *method.updates.values()]
 
 
 __all__ = ["Measurer", "ProcessMeasurer", "TuningCase"]

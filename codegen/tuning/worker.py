@@ -62,11 +62,12 @@ class Workbench:
         return {"ok": True}
 
     def run(self, slot: str, cases: list[int]) -> dict[str, Any]:
-        """One call on each case: the files of its outputs, and seconds."""
+        """One call on each case, from the same state: the files of its results and new values of state, and seconds."""
         files: list[list[str]] = []
         seconds: list[float] = []
         for case in cases:
             call = self._call(slot, case)
+            self._begin(slot)
             begun = time.perf_counter()
             try:
                 result = call()
@@ -74,7 +75,10 @@ class Workbench:
                 return {"ok": False, "failure": "wrong", "why": f"the call is refused: {_sentence(error)}"}
             seconds.append(time.perf_counter() - begun)
             files.append([])
-            for n, array in enumerate(flatten(result)):
+            held = self.slots[slot].parameters
+            updates = self.graph.method(self.cases[case]["method"]).updates
+            arrays: list[Any] = [*flatten(result), *(held[path] for path in updates)]
+            for n, array in enumerate(arrays):
                 name = f"output-{slot}-{case}-{n}.npy"
                 np.save(self.folder / name, array, allow_pickle=False)
                 files[-1].append(name)
@@ -84,6 +88,8 @@ class Workbench:
         """Seconds of one call, [slot][case][round]; slots take turns in every round, so that what else the machine does hits all alike."""
         found: list[list[list[float]]] = [[] for _ in slots]
         for case in cases:
+            for slot in slots:
+                self._begin(slot)
             calls = [self._call(slot, case) for slot in slots]
             counts = [_repeats(call, slice_seconds) for call in calls]
             taken: list[list[float]] = [[] for _ in slots]
@@ -100,6 +106,12 @@ class Workbench:
     def drop(self, slot: str) -> dict[str, Any]:
         self.slots.pop(slot, None)
         return {"ok": True}
+
+    def _begin(self, slot: str) -> None:
+        """The state as it is before the first call, where calls change it."""
+        if self.graph.updates:
+            held = self.slots[slot].parameters
+            held.assign({leaf.path: self.arrays[leaf.path] for leaf in self.graph.updates.values()})
 
     def _call(self, slot: str, case: int) -> Call:
         if case not in self.inputs:

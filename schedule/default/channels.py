@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.expr import Axis, Read
-from fluorite.algo.graph import Graph, Leaf, Stage
+from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
 
 from ..directives import Cache, ComputeAt, ComputeInline, Directive, Fuse, Pack, Parallel, Reorder, Split, StoreIn, Unroll, Vectorize
@@ -78,7 +78,7 @@ def channels(g: Graph, product: Stage, root: Stage, o: Axis, machine: Machine) -
     order = (*(a.name for a in axes if a not in reduced and a is not o), o.name, *(a.name for a in axes if a in reduced))
     packed = f"{product.name}_{weights.name}_packed"
     cached = (Cache("acc", order=(*names, o.name)),)
-    fixed = isinstance(weights, Leaf) and weights.kind != "input"
+    fixed = g.is_fixed(weights, product.method)
     tile: list[Directive] = [Split(o.name, lanes, into=("jv", "lane"))] if vectors > 1 else []
     tile += [Reorder(*(a.name for a in product.reduction.axes), *names, *(inner if vectors > 1 else [o.name]))]
     tile += [Unroll(names[-1]), *([Unroll("jv")] if vectors > 1 else []), Vectorize("lane" if vectors > 1 else o.name)]

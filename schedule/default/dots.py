@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.expr import Axis, Read
-from fluorite.algo.graph import Graph, Leaf, Stage
+from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of
 
@@ -30,7 +30,7 @@ def suits(g: Graph, product: Stage, root: Stage, machine: Machine) -> bool:
     s = ProductShape(product, root, machine, pair)
     k = product.reduction.axes[-1]
     right = g[pair[1].source]
-    fixed = isinstance(right, Leaf) and right.kind != "input"
+    fixed = g.is_fixed(right, product.method)
     return (
         not fixed
         and s.m < FEW_ROWS

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fluorite.algo.expr import Axis, Op, Read
-from fluorite.algo.graph import Graph, Leaf, Stage
+from fluorite.algo.graph import Graph, Stage
 
 from ..directives import Cache, ComputeAt, Directive, Fuse, Pack, Parallel, Reorder, Split, StageIn, StoreIn, Unroll, Vectorize
 from ..machine import Machine
@@ -127,7 +127,7 @@ def matmul(g: Graph, product: Stage, root: Stage, machine: Machine) -> Mapping[s
         last = next(iter(d.sizes))
         fast: Directives = (Vectorize(f"{last}_inner", width=s.lanes) if d.sizes[last] > s.lanes else Vectorize(f"{last}_inner"),)
         operand = next(g[r.source] for r in pair if g[r.source].name == d.tensor)
-        fixed = isinstance(operand, Leaf) and operand.kind != "input"
+        fixed = g.is_fixed(operand, root.method)
         inside = pack_at and not fixed
         first = f"{d.order[0]}_outer" if d.order[0] in d.sizes else d.order[0]
         where: Directives = (ComputeAt(stage="/" + root.path, axis=pack_at),) if inside else (Parallel(first),) if parallel else ()
@@ -213,7 +213,7 @@ def _packs(g: Graph, s: ProductShape) -> list[Pack]:
     if s.j.name not in names:
         return []
     straight = right.index[-1] is s.j
-    fixed = isinstance(b, Leaf) and b.kind != "input"
+    fixed = g.is_fixed(b, s.product.method)
     reused = s.m >= 16 and s.depth * s.n >= 1 << 12
     if not (reused or not straight or s.n % s.width or (fixed and s.depth * s.n >= 256)):
         return []

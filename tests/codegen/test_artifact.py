@@ -154,7 +154,7 @@ def test_every_file_is_under_the_seal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"format": 2}, "manifest.json has format 2, this runtime reads format 1; build it again with this fluorite"),
+        ({"format": 3}, "manifest.json has format 3, this runtime reads format 2; build it again with this fluorite"),
         ({"target": {"system": "Darwin", "machine": "arm64"}}, "net was built for Darwin arm64, this machine is Linux"),
         ({"target": {"cpu": "z", "features": ["avx2", "amx_quantum"]}}, "net was built for z and needs amx_quantum, which this processor"),
         ({"toolchain": {"tvm_ffi": "9.9.9"}}, "apache-tvm-ffi 9.9.9, this environment has .*; pip install apache-tvm-ffi==9.9.9"),

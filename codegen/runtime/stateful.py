@@ -1,0 +1,97 @@
+"""Methods of a model that changes its own state: what changes it runs alone, what reads it sees whole steps only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .ffi import Function
+from .manifest import MethodSpec
+from .method import Method
+from .parameters import Array, set_up
+from .prepared import SMALL
+from .turns import Turns
+
+
+class StatefulMethod(Method):
+    """A method that reads or writes what some method of the model changes. `wrote` is told the names that a call has changed."""
+
+    def __init__(
+        self,
+        label: str,
+        spec: MethodSpec,
+        functions: Callable[[str], Function],
+        parameters: Callable[[], Mapping[str, Array]],
+        thread_count: int,
+        turns: Turns,
+        wrote: Callable[[frozenset[str]], None],
+    ) -> None:
+        super().__init__(label, spec, functions, parameters, thread_count)
+        self._turns, self._wrote = turns, wrote
+        self._changes = frozenset(spec.updates)
+        self.packs = frozenset(
+            v.buffers[b].name for v in spec.variants for step in v.setup for b in step.arguments if v.buffers[b].kind == "parameter"
+        )
+        """The parameters from which the method has packed something before a call."""
+        self.stale = False
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            args, out = self._arranged(args, named)
+            return self.call(args, out)
+        with self._turn():
+            return super().__call__(*map(self._apart, args))
+
+    def call(self, args: tuple[Any, ...], out: Any = None) -> Any:
+        with self._turn():
+            return super().call(tuple(map(self._apart, args)), out)
+
+    def _checked(self, args: Sequence[Any]) -> tuple[Array, ...]:
+        return tuple(map(self._apart, super()._checked(args)))
+
+    def _apart(self, value: Any) -> Any:
+        """An input; of one that is a view of what the call changes, a copy."""
+        if not self._changes or not isinstance(value, np.ndarray) or value.nbytes <= SMALL:
+            return value  # small ones are copied anyway
+        held = self._parameters()
+        return value.copy() if any(np.may_share_memory(value, held[name]) for name in self._changes) else value
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if self._changes:
+            with self._turns.alone():
+                self._refresh()
+                try:
+                    yield
+                finally:
+                    self._wrote(self._changes)
+            return
+        while True:
+            if self.stale:
+                with self._turns.alone():
+                    self._refresh()
+            with self._turns.together():
+                if self.stale:
+                    continue  # a step came between
+                yield
+                return
+
+    def _refresh(self) -> None:
+        """What was packed of parameters that have changed since is packed again, into the same memory. Nobody else is at work."""
+        if self.stale:
+            for variant, arrays in self._fixed.values():
+                set_up(variant, arrays, self._functions)
+            self.stale = False
+
+
+def written(specs: Mapping[str, MethodSpec]) -> frozenset[str]:
+    """The parameters and state that some method changes."""
+    return frozenset(name for spec in specs.values() for name in spec.updates)
+
+
+def concerns(spec: MethodSpec, names: frozenset[str]) -> bool:
+    """Whether the method reads or changes any of these."""
+    return any(b.kind == "parameter" and b.name in names for v in spec.variants for b in v.buffers)
