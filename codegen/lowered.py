@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError, Problem
+from fluorite.algo.expr import Size
+from fluorite.algo.extent import symbols_of
 from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.rewriting import walk
 from fluorite.schedule.directives import Directive, GpuThreads, Reorder, Rfactor, Tile
 from fluorite.schedule.grouping import Group
 from fluorite.schedule.loop_checks import SHAPING, keeps_order
@@ -124,7 +127,13 @@ def _is_setup(g: Graph, plan: KernelPlan, fixed: set[int]) -> bool:
         and not any(i in g.updates for i in inside)
         and not any(s.op == "pack at call" for s in plan.stages)
         and any(s.sources for s in plan.stages)
+        and not any(map(_depends_on_extents, plan.stages))
     )
+
+
+def _depends_on_extents(s: Stage) -> bool:
+    """Whether a stage is another one in calls of other extents."""
+    return any(symbols_of(n) for n in s.ranges.values()) or any(isinstance(e, Size) for e in walk(s.value))
 
 
 def _above(scheduled: Scheduled) -> list[Problem]:

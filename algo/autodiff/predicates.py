@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..dtypes import kind
 from ..expr import Axis, Const, Expr, Op, Read, Size, binary
 from ..extent import Extent, nonnegative
 from ..linear import Linear, Ranges, bounds, is_index, linear
@@ -94,6 +95,8 @@ def split(condition: Expr) -> tuple[list[Predicate], list[Expr]]:
                 found.append(least(linear(b) + linear(a).scaled(-1)))
             case Op(op="eq", args=(a, b)) if _positions(a, b):
                 found.append(equal(linear(a) + linear(b).scaled(-1)))
+            case Op(op="eq", args=(a, b)) if _places(a, b):
+                found.append(equal(linear(_plain(a)) + linear(_plain(b)).scaled(-1)))
             case _:
                 rest.append(c)
     return found, rest
@@ -102,6 +105,19 @@ def split(condition: Expr) -> tuple[list[Predicate], list[Expr]]:
 def _positions(*sides: Expr) -> bool:
     """Whether the sides are arithmetic of positions and extents alone."""
     return all(is_index(e) and all(isinstance(n, Axis | Const | Size | Op) for n in walk(e)) for e in sides)
+
+
+def _places(a: Expr, b: Expr) -> bool:
+    """Whether an equation puts an axis where data says."""
+    return all(kind(e.dtype) == "int" for e in (a, b)) and any(isinstance(_plain(e), Axis) for e in (a, b))
+
+
+def _plain(e: Expr) -> Expr:
+    """An axis without the cast to the type of what it is compared with."""
+    match e:
+        case Op(op="cast", args=(Axis() as a,), dtype="int32" | "int64"):
+            return a
+    return e
 
 
 def holds_data(e: Expr) -> bool:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ..dtypes import FLOATS
 from ..expr import Const, Expr, Op, binary, unary
+from ..rewriting import walk
 from .algebra import add, converted, div, masked, mul, neg, number, one
 
 Pull = Callable[[Expr, Op], Expr]
@@ -109,4 +111,20 @@ PULL: dict[str, tuple[Pull, ...]] = {
 FLAT = ("floordiv", "floor", "ceil", "round", "trunc", "sign", "isnan", "isinf", "isfinite")
 """Operators that are constant almost everywhere: nothing flows through them."""
 
-__all__ = ["FLAT", "PULL", "Pull"]
+_BOUNDED = (
+    "add", "sub", "neg", "cast", "where", "select", "max", "min", "abs", "sigmoid", "tanh", "sin", "cos", "atan", "erf",
+    "lt", "le", "eq", "ne", "and", "or", "not",
+)  # fmt: skip
+
+
+def is_bounded(e: Expr) -> bool:
+    """Whether all slopes in an expression are finite, whatever its reads hold, so that 0 times them is 0."""
+    for n in walk(e):
+        if isinstance(n, Op) and n.dtype in FLOATS and n.op not in _BOUNDED:
+            factors = n.args if n.op == "mul" else n.args[1:] if n.op == "div" else ()
+            if not any(isinstance(a, Const) and a.value != 0 for a in factors):
+                return False
+    return True
+
+
+__all__ = ["FLAT", "PULL", "Pull", "is_bounded"]

@@ -194,10 +194,10 @@ class _Solver:
             rest = p.form + Linear(((a, k),), 0).scaled(-1)
             if p.kind != "least" or not sign or a in {x for atom in rest.atoms for x in axes_of(atom)}:
                 continue
-            if sign > 0:
-                lows.append((k, rest.scaled(-1)))
-            else:
-                highs.append((k * -1, rest))
+            ends = lows if sign > 0 else highs
+            ends.append((k * sign, rest.scaled(-sign)))
+            if (furthest := bounds(rest.expr(), self.ranges)[1]) is not None:  # whatever the other axes are
+                ends.append((k * sign, Linear((), furthest * -sign)))
         best: tuple[Extent, Extent, Linear, Linear] | None = None
         for low_k, low in [*lows, *_divided_ends(lows, up=True)]:
             for high_k, high in [*highs, *_divided_ends(highs, up=False)]:

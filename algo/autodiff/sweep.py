@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..building import Builder
 from ..dtypes import FLOATS
@@ -19,14 +19,15 @@ from ..graph import Leaf, Reduction, Stage, ordered, units
 from ..linear import is_index
 from ..recurrences import with_clocks
 from ..rewriting import axes_of, children, rewrite, walk
-from ..tensor import Direct
+from ..tensor import Direct, conjuncts
 from .algebra import add, converted, is_masked, masked, zero
 from .boundaries import zones
 from .emitting import Emitter
 from .indices import tidied
 from .local import active_nodes, arrivals
-from .predicates import conjunction, split
+from .predicates import Predicate, conjunction, holds_data
 from .reductions import under_reduction
+from .rules import is_bounded
 from .solving import Gather, Transpose, gather
 
 _FEW = 4
@@ -152,7 +153,7 @@ class Sweep:
             g = converted(adjoint(s.axes), value.dtype)
             if s.reduction is not None:
                 g = under_reduction(s, g, self.out)
-            elif (condition := self.conditions.get(s.id)) is not None:
+            elif (condition := self.conditions.get(s.id)) is not None and not is_bounded(s.value):
                 g = masked(condition(s.axes), g)  # 0 times the infinite slope of a branch not taken would be NaN
         whole = s.value if s.reduction is None and origin is None and not isinstance(s.value, Const | Read) else None
         for arrival in arrivals(value, g, self.live.__contains__):
@@ -246,12 +247,15 @@ class Sweep:
             if over is not None and not alone and _points(term.solved) <= _FEW:
                 body = converted(_written_out(body, term.solved), t.dtype)
             elif over is not None and not alone:
+                there, body = _pinned(term.solved, target.axes)
                 used = set(axes_of(body))
                 axes = tuple(a for a in target.axes if recurrent or a in used)
                 extents = [term.solved.ranges[a] for a in axes]
                 made = self.out.emit(f"{name}/from/{self._last_name(term.whence)}", axes, extents, body, over, term.whence.source)
-                self.builder.transposes[made.id] = term.transpose
+                if there is None:
+                    self.builder.transposes[made.id] = term.transpose
                 body = converted(Read(made.id, axes, made.dtype), t.dtype)
+                body = body if there is None else masked(there, body)
             elif over is not None:
                 made = self.out.emit(name, target.axes, target.shape, body, over, t.source or term.whence.source, number, t.dtype)
                 self.builder.transposes[made.id] = term.transpose
@@ -265,7 +269,7 @@ class Sweep:
         if total is None:
             total = zero(t.dtype)
         made = self.out.emit(name, target.axes, target.shape, total, None, self._source(t, target), number, t.dtype)
-        if is_masked(total) and not recurrent and (rest := conjunction(split(children(total)[0])[1])) is not None:
+        if is_masked(total) and not recurrent and (rest := conjunction(filter(holds_data, conjuncts(children(total)[0])))) is not None:
             self.conditions[t.id] = _at(rest, target.axes)
         if recurrent and isinstance(total, Read) and _is_bare(total, target.axes):
             self.builder.aliases.add(made.id)
@@ -293,6 +297,24 @@ def _at(value: Expr, axes: Sequence[Axis]) -> Adjoint:
 def _is_bare(r: Read, axes: Sequence[Axis]) -> bool:
     """Whether a read is of the whole tensor as it is."""
     return len(r.index) == len(axes) and all(a is b for a, b in zip(r.index, axes, strict=True))
+
+
+def _pinned(g: Gather, targets: Sequence[Axis]) -> tuple[Expr | None, Expr]:
+    """What arrives on a border alone, as a sum without the axes of which one position is the border, and the condition of being there."""
+    at: dict[Axis, Expr] = {}
+    there: list[Expr] = []
+    rest: list[Predicate] = []
+    for p in g.predicates:
+        a = next((a for a in targets if p.kind == "equal" and a not in at and p.form.coefficient(a) in (1, -1)), None)
+        if a is None or len(p.form.terms) > 1:
+            rest.append(p)
+            continue
+        at[a] = as_expr(p.form.constant * (-1 if p.form.coefficient(a) == 1 else 1))
+        there.append(p.expr(targets))
+    body = _summed(replace(g, predicates=tuple(rest)))
+    if not at:
+        return None, body
+    return conjunction(there), tidied(rewrite(body, lambda n: at.get(n) if isinstance(n, Axis) else None), g.ranges)
 
 
 def _points(g: Gather) -> int:

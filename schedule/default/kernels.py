@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fluorite.algo.expr import Axis
+from fluorite.algo.expr import Axis, Op
 from fluorite.algo.extent import Extent, evaluate
 from fluorite.algo.graph import Graph, Stage
-from fluorite.algo.rewriting import axes_of
+from fluorite.algo.rewriting import axes_of, reads, walk
 
 from ..directives import Cache, ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
@@ -189,7 +189,15 @@ def spans_lanes(s: Stage, machine: Machine) -> bool:
     k = s.reduction.axes[-1]
     if s.reduction.kind.startswith("arg") and (s.value.dtype == "bool" or cost(s) > CHEAP_TWICE):
         return False
-    return _runs_along(s, k) and known(s.ranges[k], TYPICAL) >= 2 * machine.lanes(s.value.dtype)
+    return not _picked(s, k) and _runs_along(s, k) and known(s.ranges[k], TYPICAL) >= 2 * machine.lanes(s.value.dtype)
+
+
+def _picked(s: Stage, k: Axis) -> bool:
+    """Whether the value asks at which k data says something is: partial results over lanes of k would be a scatter."""
+    for n in walk(s.value):
+        if isinstance(n, Op) and n.op == "eq" and any(reads(e) for e in n.args) and any(k in set(axes_of(e)) and not reads(e) for e in n.args):
+            return True
+    return False
 
 
 def positions_of_best(s: Stage, machine: Machine) -> dict[str, Directives]:
@@ -252,7 +260,8 @@ def rows(g: Graph, root: Stage, members: list[Stage], depth: int, machine: Machi
         if s.reduction is not None and reassociate and spans_lanes(s, machine):
             partial = positions_of_best(s, machine) if s.reduction.kind.startswith("arg") else lanes_of_partials(s, machine)
             mine = partial.pop(s.path)
-            out |= {path: (at, *ds) for path, ds in partial.items()}
+            inside = at if len(s.axes) <= depth else ComputeAt(stage="/" + s.path, axis=s.axes[-1].name)  # one element's at a time
+            out |= {path: (inside, *ds) for path, ds in partial.items()}
         elif s.reduction is None and len(s.axes) > depth:
             mine = vector(s, s.axes[-1].name, machine)
         else:

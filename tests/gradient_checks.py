@@ -8,8 +8,8 @@ from typing import Any
 
 import fluorite as fl
 import numpy as np
+from fluorite.algo.extent import symbol
 from fluorite.algo.trace import build_stage
-from operator_running import declared
 
 Array = np.ndarray[Any, Any]
 
@@ -48,6 +48,12 @@ def weighed(results: Any) -> float:
 
 def floats_of(results: Any) -> list[Array]:
     return [np.asarray(r) for r in (results if isinstance(results, list | tuple) else [results]) if np.asarray(r).dtype.kind == "f"]
+
+
+def declared(array: Array, symbolic: bool = False) -> fl.Spec:
+    """The Spec of an array; symbolic extents are called after their size, so that equal sizes agree."""
+    extents = tuple(symbol(f"s{n}") if symbolic and n > 1 else n for n in array.shape)
+    return fl.Spec(array.dtype.name, tuple("abcdef"[: array.ndim]), extents)
 
 
 def traced(fn: Callable[..., Any], arrays: Sequence[Array], symbolic: bool = False) -> fl.Graph:
