@@ -194,10 +194,8 @@ def spans_lanes(s: Stage, machine: Machine) -> bool:
 
 def _picked(s: Stage, k: Axis) -> bool:
     """Whether the value asks at which k data says something is: partial results over lanes of k would be a scatter."""
-    for n in walk(s.value):
-        if isinstance(n, Op) and n.op == "eq" and any(reads(e) for e in n.args) and any(k in set(axes_of(e)) and not reads(e) for e in n.args):
-            return True
-    return False
+    equations = [n for n in walk(s.value) if isinstance(n, Op) and n.op == "eq" and any(map(reads, n.args))]
+    return any(k in set(axes_of(e)) and not reads(e) for n in equations for e in n.args)
 
 
 def positions_of_best(s: Stage, machine: Machine) -> dict[str, Directives]:
