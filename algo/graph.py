@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .clock import Clock, delay, place
+from .dtypes import NARROW, kind
 from .expr import Axis, Expr, Op, Read
 from .extent import Extent, symbols_of
 from .linear import Ranges, linear
@@ -140,11 +141,18 @@ class Stage:
         return f"{self.path}({domain}): {self.dtype} = {body}" + (f"    # {self.source}" if self.source else "")
 
 
+def unwidened(e: Expr) -> Expr:
+    """A narrow float before it was converted to the wider type in which it is multiplied."""
+    while isinstance(e, Op) and e.op == "cast" and e.args[0].dtype in NARROW and kind(e.dtype) == "float":
+        e = e.args[0]
+    return e
+
+
 def product_operands(s: Stage) -> tuple[Read, Read] | None:
     """The two reads of a sum of products, if that is what the stage is."""
     if s.reduction is None or s.reduction.kind != "sum" or not isinstance(s.value, Op) or s.value.op != "mul":
         return None
-    a, b = s.value.args
+    a, b = map(unwidened, s.value.args)
     return (a, b) if isinstance(a, Read) and isinstance(b, Read) else None
 
 
@@ -247,8 +255,19 @@ class Graph:
 
     def is_fixed(self, t: Leaf | Stage, method: str) -> bool:
         """Whether t is the same in one call of the method and the next, unless another method or its owner assigns it: what may be packed
-        before a call."""
-        return isinstance(t, Leaf) and t.kind != "input" and all(t.path not in m.updates for m in self.methods if m.name == method)
+        before a call. Stages are that are made of nothing else."""
+        if isinstance(t, Stage):
+            return t.id in self._fixed
+        return t.kind != "input" and all(t.path not in m.updates for m in self.methods if m.name == method)
+
+    @cached_property
+    def _fixed(self) -> frozenset[int]:
+        found: set[int] = set()
+        for s in self.stages:
+            same = (i in found or (isinstance(t := self[i], Leaf) and self.is_fixed(t, s.method)) for i in s.sources)
+            if s.sources and s.op != "pack at call" and s.id not in self.updates and all(same):
+                found.add(s.id)
+        return frozenset(found)
 
     @cached_property
     def consumers(self) -> Mapping[int, tuple[Stage, ...]]:

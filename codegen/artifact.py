@@ -86,7 +86,7 @@ def _fill(
     (folder / KERNELS).write_bytes(kernels if isinstance(kernels, bytes) else kernels.read_bytes())
     shutil.copyfile(runtime, folder / RUNTIME)
     if parsed.parameters:
-        weights.write(folder / WEIGHTS, {spec.name: parameters[spec.name] for spec in parsed.parameters})
+        weights.write(folder / WEIGHTS, {spec.name: parameters[spec.name].astype(spec.numpy, copy=False) for spec in parsed.parameters})
     (folder / "__init__.py").write_text(module_text(parsed), encoding="utf-8")
     (folder / "__init__.pyi").write_text(stub_text(parsed), encoding="utf-8")
     (folder / "py.typed").touch()

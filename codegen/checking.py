@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 from fluorite.algo.errors import BuildError, FluoriteError, PlanError, Problem, RunError
 from fluorite.algo.graph import Graph, Transition
-from fluorite.algo.numerics import Comparison, weakest
+from fluorite.algo.numerics import Comparison, tolerated, weakest
 from fluorite.algo.numerics import compare as compare_outputs
 from fluorite.algo.program import trace
 from fluorite.schedule import ExecutionPlan
+from fluorite.schedule.narrowing import Narrowed
 
 from .compiled import Compiled, compile_kernels
 from .diagnosis import every_problem
-from .driver import Plan, as_plan, lower_variants, prepared
+from .driver import Plan, as_plan, in_types, lower_variants, prepared
 from .lowered import Lowered
 from .runtime import assemble
-from .sampling import Array, extents_text, given_inputs, random_inputs, read_inputs, sample_parameters
+from .sampling import Array, as_stored, extents_text, given_inputs, random_inputs, read_inputs, sample_parameters
 from .target import CodeTarget, resolve_target
 from .trial_extents import trial_extents
 
@@ -203,7 +204,7 @@ def _compared(
     given: Mapping[str, Array],
     seed: int,
 ) -> dict[str, Any]:
-    numerics = weakest(*(v.numerics for v in variants))
+    numerics, rounds = weakest(*(v.numerics for v in variants)), in_types(plan, graph)
     cases: list[Case] = []
     skipped: list[tuple[str, str, str]] = []
     for m in graph.methods:
@@ -216,7 +217,7 @@ def _compared(
         for sizes, arrays, origin in tried:
             asked = origin == "given" or (bool(extents) and all(sizes.get(k) == v for k, v in extents.items() if k in sizes))
             try:
-                compared = _outputs(graph, call, m.name, arrays, parameters, numerics, asked)
+                compared = _outputs(graph, rounds, call, m.name, arrays, parameters, numerics, asked)
                 cases += [Case(m.name, sizes, origin, found) for found in compared]
             except RunError as refused:
                 if asked or not graph.symbols(m.name):
@@ -226,9 +227,19 @@ def _compared(
 
 
 def _outputs(
-    graph: Graph, call: Call, method: str, arrays: tuple[Array, ...], parameters: Mapping[str, Array], numerics: str, asked: bool
+    graph: Graph,
+    rounds: Narrowed,
+    call: Call,
+    method: str,
+    arrays: tuple[Array, ...],
+    parameters: Mapping[str, Array],
+    numerics: str,
+    asked: bool,
 ) -> list[Comparison]:
-    """Raises RunError where the algorithm itself refuses such inputs, or where extents that were `asked` for are out of their range."""
+    """The outputs against the algorithm; where a plan's precision rounds, also against the algorithm with these roundings in it, which is
+    the closer look at the kernels. Raises RunError where the algorithm itself refuses such inputs, or where extents that were `asked` for
+    are out of their range.
+    """
     try:
         got = call(method, arrays)
     except FluoriteError as error:
@@ -237,7 +248,12 @@ def _outputs(
             raise
         why = f"the compiled method refuses the call: {error.problems[0].asked}"
         return [Comparison(graph.path_of(i), float("inf"), 0.0, False, why=why) for i in graph.method(method).ends]
-    return compare_outputs(graph, method, arrays, got, numerics, parameters)
+    class_ = tolerated(numerics)
+    found = compare_outputs(graph, method, arrays, got, class_, parameters, casts=rounds.casts)
+    if rounds.casts:
+        closer = compare_outputs(rounds.graph, method, arrays, got, class_, as_stored(rounds.graph, parameters))
+        found += [replace(c, path=f"{c.path} as rounded") for c in closer]
+    return found
 
 
 def _extents_in(graph: Graph, method: str, arrays: tuple[Array, ...]) -> dict[str, int]:

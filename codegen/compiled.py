@@ -104,6 +104,7 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
     """The artefact's manifest (without `files`)."""
     g = compiled.graph
     parameters = [t for t in g.leaves if t.kind != "input"]
+    stored = {t.id: t.dtype for t in compiled.variants[-1].graph.leaves}
     return {
         "format": MANIFEST_FORMAT,
         "fluorite": VERSION,
@@ -115,9 +116,15 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
         "numerics": {"class": max((v.numerics for v in compiled.variants), key=("exact", "reassociates", "precision", "relaxed").index)},
         "plan": compiled.plan.to_yaml(),
         "notes": list(compiled.notes),
-        "parameters": [{"name": t.path, "dtype": t.dtype, "shape": list(t.shape)} for t in parameters],
+        "parameters": [_parameter(t, stored[t.id]) for t in parameters],
         "methods": {m.name: _method(compiled, m) for m in g.methods},
     }
+
+
+def _parameter(t: Leaf, stored: str) -> dict[str, Any]:
+    """The parameter as it is stored, which a plan's precision decides."""
+    spec = {"name": t.path, "dtype": stored, "shape": list(t.shape)}
+    return spec if stored == t.dtype else {**spec, "given": t.dtype}
 
 
 def _method(compiled: Compiled, m: Method) -> dict[str, Any]:

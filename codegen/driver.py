@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from fluorite.algo.errors import BuildError, PlanError, Problem
 from fluorite.algo.graph import Graph
+from fluorite.algo.numerics import NO_CASTS
 from fluorite.algo.parameters import initial_parameters
 from fluorite.algo.program import trace
 from fluorite.algo.specialise import specialise
@@ -17,9 +18,12 @@ from fluorite.schedule import ExecutionPlan, fill, holes_of
 from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.divisors import divisor_problems, extent_lookup
+from fluorite.schedule.graph_sections import TYPES
+from fluorite.schedule.narrowing import Narrowed, narrowed
 from fluorite.schedule.notation.places import Marks
 from fluorite.schedule.passes import LAST, Step
 from fluorite.schedule.plan import Misread, entries_of
+from fluorite.schedule.precision import types_of
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.scheduled import apply as apply_plan
 from fluorite.schedule.sections import ScheduleEntry, Variant
@@ -83,17 +87,29 @@ def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:
 def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mapping[str, int] | None = None) -> Scheduled:
     """A plan without holes applied to the graph, specialised to `when`."""
     chosen, source = plan, graph
+    found = in_types(plan, graph)
+    graph = found.graph
+    steps = [Step("trace", "the algorithm", source)]
+    if graph is not source:
+        steps.append(Step("precision", "stages in the types that the plan says", graph))
     for variant in plan.variants:
         if when and meets(variant, when):
             chosen = chosen.replace(schedule=(*chosen.entries(), *_nearer(variant)), fusion=variant.fusion or chosen.fusion)
     for m in graph.methods:
         if values := extents_of(when or {}, m.name, graph.symbols(m.name)):
             graph = specialise(graph, values, m.name)
+    if graph is not steps[-1].graph:
+        steps.append(Step("specialise", ", ".join(f"{k} = {n}" for k, n in (when or {}).items()), graph))
     made = apply_plan(chosen, graph, target.machine, default_schedule)
-    if graph is source:
-        return made
-    first = (Step("trace", "the algorithm", source), Step("specialise", ", ".join(f"{k} = {n}" for k, n in (when or {}).items()), graph))
-    return replace(made, steps=(*first, *made.steps[1:]))
+    return replace(made, casts=found.casts, problems=(*found.problems, *made.problems), steps=(*steps, *made.steps[1:]))
+
+
+def in_types(plan: ExecutionPlan, graph: Graph) -> Narrowed:
+    """The graph in the types of the plan's `precision`."""
+    if plan.precision is None:
+        return Narrowed(graph, NO_CASTS)
+    types, problems = types_of(plan.precision, graph)
+    return replace(narrowed(graph, types, TYPES.get(plan.precision.parameters or "")), problems=tuple(problems))
 
 
 def _nearer(variant: Variant) -> Iterable[ScheduleEntry]:

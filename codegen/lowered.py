@@ -56,7 +56,9 @@ class Lowered:
 
 
 def numerics_class(scheduled: Scheduled) -> NumericsClass:
-    """exact unless some directive changes the order in which a reduction adds."""
+    """precision where numbers are rounded to narrower types; else exact unless some directive changes the order of a reduction's sums."""
+    if scheduled.casts:
+        return "precision"
     return "exact" if _reassociating(scheduled) is None else "reassociates"
 
 

@@ -62,6 +62,13 @@ def _random(leaf: Leaf, shape: tuple[int, ...], seed: int, limit: int | None) ->
     return generator.integers(low, high, shape).astype(leaf.dtype)
 
 
+def as_stored(graph: Graph, parameters: Mapping[str, Array]) -> dict[str, Array]:
+    """The parameters in the types that the graph has for them."""
+    types = {t.path: np.dtype(t.dtype) for t in graph.leaves}
+    with np.errstate(all="ignore"):
+        return {name: array.astype(types.get(name, array.dtype), copy=False) for name, array in parameters.items()}
+
+
 def sample_parameters(graph: Graph, seed: int = 0) -> dict[str, Array]:
     """Parameters for checking: initial ones, but those that start out all alike are perturbed, so that none drops out of the result.
 
@@ -138,6 +145,7 @@ def extents_text(extents: Mapping[str, int]) -> str:
 
 __all__ = [
     "Array",
+    "as_stored",
     "extents_text",
     "given_inputs",
     "index_limits",

@@ -8,15 +8,15 @@ from typing import Any
 
 from fluorite.algo.errors import FluoriteError, RunError
 from fluorite.algo.graph import Graph
-from fluorite.algo.numerics import compare, weakest
+from fluorite.algo.numerics import NO_CASTS, Casts, compare, tolerated, weakest
 from fluorite.schedule import ExecutionPlan
-from fluorite.schedule.passes import GRAPH_PASSES, STATEMENT_PASSES, Step
+from fluorite.schedule.passes import STATEMENT_PASSES, Step
 
 from .buckets import buckets_of
 from .checking import kernel_calls
-from .driver import Plan, lower_variants, prepared, schedule
+from .driver import Plan, in_types, lower_variants, prepared, schedule
 from .lowered import Lowered, extents_of
-from .sampling import Array, extents_text, random_inputs, sample_parameters
+from .sampling import Array, as_stored, extents_text, random_inputs, sample_parameters
 from .target import resolve_target
 from .trial_extents import trial_extents
 
@@ -76,24 +76,25 @@ def verify_each(graph: Graph, plan: Plan = None, extents: Mapping[str, int] | No
     chosen, _ = prepared(plan, graph)
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
     variants = lower_variants(graph, chosen, target)
-    numerics = weakest(*(v.numerics for v in variants))
-    parameters = sample_parameters(graph, seed)
+    numerics, parameters = tolerated(weakest(*(v.numerics for v in variants))), sample_parameters(graph, seed)
+    rounds = in_types(chosen, graph)
+    algorithm = _Oracle(graph, rounds.casts, numerics, parameters)
+    rounded = _Oracle(rounds.graph, NO_CASTS, numerics, as_stored(rounds.graph, parameters))
     verdicts: list[Verdict] = []
     for when in buckets_of(chosen, graph)[0]:
         cases = list(_cases(graph, chosen, variants, {**(extents or {}), **when}, seed))
         for step in schedule(graph, chosen, target, when).steps:
-            verdicts.append(
-                _verdict(graph, cases, parameters, numerics, step.name, _what(step, when), _interpreter(step.graph, parameters))
-            )
+            oracle = algorithm if step.name in ("trace", "precision") else rounded
+            verdicts.append(_verdict(oracle, cases, step.name, _what(step, when), _interpreter(step.graph, parameters)))
     cases = list(_cases(graph, chosen, variants, extents or {}, seed))
     for name, about in STATEMENT_PASSES.items():
         call = kernel_calls(graph, chosen, lower_variants(graph, chosen, target, name), target, parameters)
-        verdicts.append(_verdict(graph, cases, parameters, numerics, name, about, call))
+        verdicts.append(_verdict(rounded, cases, name, about, call))
     return Verification(tuple(verdicts))
 
 
 def _what(step: Step, when: Mapping[str, int]) -> str:
-    return f"{step.what} ({extents_text(when)})" if when and step.name not in list(GRAPH_PASSES)[:2] else step.what
+    return f"{step.what} ({extents_text(when)})" if when and step.name not in ("trace", "precision", "specialise") else step.what
 
 
 def _cases(graph: Graph, plan: ExecutionPlan, variants: tuple[Lowered, ...], extents: Mapping[str, int], seed: int) -> Iterator[Case]:
@@ -106,18 +107,29 @@ def _cases(graph: Graph, plan: ExecutionPlan, variants: tuple[Lowered, ...], ext
 
 
 def _interpreter(graph: Graph, parameters: Mapping[str, Array]) -> Call:
-    return lambda method, arrays: graph.step(*arrays, method=method, parameters=parameters)
+    stored = as_stored(graph, parameters)
+    return lambda method, arrays: graph.step(*arrays, method=method, parameters=stored)
 
 
-def _verdict(graph: Graph, cases: list[Case], parameters: Mapping[str, Array], numerics: str, name: str, what: str, call: Call) -> Verdict:
+@dataclass(frozen=True, eq=False)
+class _Oracle:
+    """What a step is compared with: the algorithm, or the algorithm with the roundings of a plan's precision in it."""
+
+    graph: Graph
+    casts: Casts
+    numerics: str
+    parameters: Mapping[str, Array]
+
+
+def _verdict(oracle: _Oracle, cases: list[Case], name: str, what: str, call: Call) -> Verdict:
     used = 0.0
     for method, sizes, arrays in cases:
         try:
-            graph.run(*arrays, method=method, parameters=parameters)
+            oracle.graph.run(*arrays, method=method, parameters=oracle.parameters)
         except RunError:
             continue  # extents that the algorithm refuses
         try:
-            found = compare(graph, method, arrays, call(method, arrays), numerics, parameters)
+            found = compare(oracle.graph, method, arrays, call(method, arrays), oracle.numerics, oracle.parameters, casts=oracle.casts)
         except FluoriteError as error:
             return Verdict(name, what, float("inf"), f"{method}({extents_text(sizes)}): {error.problems[0].asked}")
         worst = max(found, key=lambda c: (not c.ok, c.used), default=None)

@@ -41,17 +41,16 @@ from .directives import (
 )
 from .extends import presets
 from .filling import OpenHole, autos_of, defaults, fill, holes_of, label, plain, satisfies
+from .graph_sections import Memory, Precision, PrecisionOverride
 from .json_schema import plan_schema
 from .later_sections import (
     DataParallel,
     Device,
-    Memory,
     Parallelism,
     ParameterFuse,
     Parameters,
     ParameterServer,
     Pipeline,
-    Precision,
     Role,
     Shard,
 )
@@ -82,7 +81,8 @@ __all__ = [
     "ComputeAt", "ComputeInline", "ComputeRoot", "DataParallel", "Device", "Difference", "Directive", "Divides", "ExecutionPlan",
     "Fetch", "FindBest", "Fold", "Fuse", "Fusion", "GpuBlocks", "GpuLanes", "GpuThreads", "GpuVthreads", "GpuWarps", "Hole",
     "Layout", "Match", "Memory", "Numerics", "NumericsClass", "OpenHole", "Pack", "Pad", "Parallel", "Parallelism",
-    "ParameterFuse", "ParameterServer", "Parameters", "Pipeline", "Place", "Pow2", "Precision", "Prefetch", "Range", "Ref",
+    "ParameterFuse", "ParameterServer", "Parameters", "Pipeline", "Place", "Pow2", "Precision", "PrecisionOverride",
+    "Prefetch", "Range", "Ref",
     "Reorder", "Rfactor", "Role", "Runtime", "ScheduleEntry", "Selector", "Shard", "Sizes", "SoftwarePipeline", "Split",
     "StageIn", "StoreAt", "StoreIn", "Table", "Target", "Tensorize", "Tile", "Tune", "Unroll", "Variant", "Vectorize", "assign",
     "autos_of", "bind", "bound", "defaults", "describe", "entries_of", "fill", "holes_of", "label", "parse_selector", "plain",

@@ -8,6 +8,7 @@ from fluorite.algo.errors import PlanError, Problem
 
 from .directives import Directive
 from .filling import holes_of
+from .graph_sections import unbuilt_keys
 from .notation.constraint import parse, variables
 from .notation.fields import Kind
 from .notation.holes import Choose, Hole, Ref
@@ -18,13 +19,14 @@ from .notation.yaml_reader import nearest
 from .plan import ExecutionPlan, entries_of
 from .selectors import parse_selector
 
-LATER = ("devices", "mesh", "roles", "placement", "precision", "parameters", "parallelism", "memory")
+LATER = ("devices", "mesh", "roles", "placement", "parameters", "parallelism", "memory")
 _INSTEAD = "leave the section out: the program then runs on one device, with the types and the memory layout of the algorithm"
 
 
 def problems_of(plan: ExecutionPlan) -> list[Problem]:
     """Sections and directives not built yet, holes that nobody defines, selectors that are none, contradictions between sections."""
-    found = [*_later_sections(plan), *_later_directives(plan), *_unknown_names(plan), *_misspelt_holes(plan), *_bad_selectors(plan)]
+    found = [*_later_sections(plan), *unbuilt_keys(plan), *_later_directives(plan), *_unknown_names(plan)]
+    found += [*_misspelt_holes(plan), *_bad_selectors(plan)]
     if plan.mesh and plan.roles:
         found.append(plan.place_of("roles").problem("P009", "mesh and roles exclude each other", "mesh is short for one role called main"))
     try:

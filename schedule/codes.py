@@ -190,4 +190,5 @@ CODES: dict[str, str] = {
     ),
     "P901": "The section is part of the language, so it is read and written, but this version does not build it yet.",
     "P902": "The directive, or this use of it, is part of the language, so it is read and written, but this version does not build it yet.",
+    "P903": "A key, or this value of it, is part of the language, so it is read and written, but this version does not build it yet.",
 }

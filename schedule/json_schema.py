@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .directives import DIRECTIVES
 from .directives.base import BySizes, Directive, StepKind
+from .graph_sections import GRAPH_RECORDS
 from .later_sections import LATER_RECORDS
 from .notation.fields import Schema, with_holes
 from .notation.records import MISSING, default, kinds, record_schema
@@ -46,7 +47,7 @@ _HOLE: Schema = {
 def plan_schema() -> Schema:
     """The schema of a whole plan file (JSON schema, draft 2020-12)."""
     definitions: Schema = {"bounds": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}, "hole": _HOLE}
-    for record in (*ENTRY_RECORDS, *LATER_RECORDS):
+    for record in (*ENTRY_RECORDS, *GRAPH_RECORDS, *LATER_RECORDS):
         definitions[record.label()] = (
             record_schema(record) if record.label() not in definitions else _either(definitions[record.label()], record_schema(record))
         )

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal
 
-from .notation.fields import Flag, Integer, Kind, ListOf, Number, OneOf, Size, TableOf, Text, Words
+from .graph_sections import LIMIT, SELECTORS
+from .notation.fields import Flag, Integer, Kind, ListOf, OneOf, Size, TableOf, Text, Words
 from .notation.records import Record, RecordKind
 from .notation.tables import Table
 from .sections import Target
 
-DType: TypeAlias = Literal["f32", "tf32", "bf16", "f16", "f8e4m3", "int8"]
-SELECTORS: Kind = ListOf(Text(form="a selector"))
-_LOSS_SCALE = OneOf(kinds=(Number(least=0), Words(("none", "dynamic"))))
 _AUTO_FLAG = OneOf(kinds=(Flag(), Words(("auto",))))
-_LIMIT = OneOf(kinds=(Size(), Words(("unlimited",))))
 _NAMES_OR_NAME = OneOf(kinds=(ListOf(Text()), Text()))
 MESH: Kind = TableOf(OneOf(kinds=(Integer(least=1), ListOf(Text(), least=1))))
 
@@ -27,22 +24,6 @@ class Role(Record):
     mesh: Annotated[Mapping[str, Any], MESH] = Table()
     device: str | None = None
     program: str | None = None
-
-
-@dataclass(frozen=True)
-class Precision(Record):
-    """Types of arithmetic, accumulators, stored parameters, gradients, optimiser state and wire. Of class precision."""
-
-    compute: DType | None = None
-    accumulate: DType = "f32"
-    parameters: DType | None = None
-    gradients: DType = "f32"
-    optimizer: DType = "f32"
-    reduce: DType = "f32"
-    keep: Annotated[tuple[str, ...], SELECTORS] = ()
-    overrides: Annotated[Mapping[str, Mapping[str, str]], TableOf(TableOf(Text()))] = Table()
-    loss_scale: Annotated[str | float, _LOSS_SCALE] = "none"
-    calibrate: str | None = None
 
 
 @dataclass(frozen=True)
@@ -127,16 +108,7 @@ class Parallelism(Record):
     transport: Literal["auto", "mpi", "nccl", "tcp"] = "auto"
     uneven: bool = False
     halo: Literal["exchange", "recompute", "auto"] = "auto"
-    max_implicit_reshard: Annotated[int | str, _LIMIT] = "unlimited"
-
-
-@dataclass(frozen=True)
-class Memory(Record):
-    """What is computed again or kept on the host, within which limit of bytes per device."""
-
-    recompute: Annotated[Any, OneOf(kinds=(SELECTORS, Words(("auto",))))] = ()
-    offload: Annotated[tuple[str, ...], SELECTORS] = ()
-    limit: Annotated[int | str, _LIMIT] = "unlimited"
+    max_implicit_reshard: Annotated[int | str, LIMIT] = "unlimited"
 
 
 Device = Target
@@ -144,5 +116,5 @@ DEVICES: Kind = TableOf(RecordKind(Target))
 ROLES: Kind = TableOf(RecordKind(Role))
 PLACEMENT: Kind = TableOf(Text(form="a device or mesh"))
 LATER_RECORDS: tuple[type[Record], ...] = (
-    Role, Precision, ParameterFuse, Parameters, Shard, DataParallel, Pipeline, ParameterServer, Parallelism, Memory,
+    Role, ParameterFuse, Parameters, Shard, DataParallel, Pipeline, ParameterServer, Parallelism,
 )  # fmt: skip

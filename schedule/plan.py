@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, Self
 from fluorite.algo.errors import PlanError, Problem
 
 from .directives import Directive
-from .later_sections import DEVICES, MESH, PLACEMENT, ROLES, Memory, Parallelism, Parameters, Precision
+from .graph_sections import Memory, Precision
+from .later_sections import DEVICES, MESH, PLACEMENT, ROLES, Parallelism, Parameters
 from .notation.fields import FAILED, Integer, Reading, Text
 from .notation.holes import AUTO, Hole
 from .notation.places import Place

@@ -206,6 +206,16 @@ def operand(g: Graph, s: Stage, name: str, place: Place, verb: str) -> Leaf | St
     return chosen
 
 
+def operand_name(g: Graph, s: Stage, t: Leaf | Stage) -> str:
+    """The shortest end of the path of t that no other operand of s has: what a plan calls it."""
+    others, parts = [g[i].path for i in s.sources if i != t.id], t.path.split("/")
+    for length in range(1, len(parts)):
+        end = "/".join(parts[-length:])
+        if not any(path == end or path.endswith(f"/{end}") for path in others):
+            return end
+    return t.path
+
+
 def operand_axes(s: Stage, t: Leaf | Stage) -> list[str]:
     """What a plan calls the axes of operand t of stage s: the reader's names where it reads them bare, else t's own, else numbers."""
     reads = [r for r in s.reads if r.source == t.id]
@@ -316,8 +326,7 @@ def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
             f"it has {', '.join(names)}",
             *nearest(unknown[0], names),
         )
-    fixed = g.is_fixed(t, s.method)
-    if d.when == "build" and not fixed:
+    if d.when == "build" and not g.is_fixed(t, s.method):
         raise refused(
             d.at("when"),
             "P224",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.numerics import NO_CASTS, Casts
 
 from .directives import Cache, ComputeInline, ComputeRoot, Directive, FindBest, Layout, Pack, Pad, Rfactor, StageIn
 from .grouping import Apart, Group, Placement, group_stages
@@ -47,7 +48,7 @@ class Undecided:
 class Scheduled:
     """graph: after rewrites and inlining. `directives` by stage id; `decided_by` says "plan" or "default" per path, inlined ones too.
 
-    `steps` are the changes that made `graph` of `source`, one by one.
+    `steps` are the changes that made `graph` of `source`, one by one. `casts` are what precision rounds in the algorithm.
     """
 
     source: Graph
@@ -60,6 +61,7 @@ class Scheduled:
     decided_by: Mapping[str, str]
     problems: tuple[Problem, ...]
     steps: tuple[Step, ...] = ()
+    casts: Casts = NO_CASTS
 
     def check(self) -> list[Problem]:
         """Every problem of the plan against this graph that is known so far; loops are checked by lowering."""

@@ -13,7 +13,8 @@ from ..graph import Graph, Stage, Transition, flatten, units
 from ..interpreter import last_readers, leaf_arrays, needed, parameter_arrays
 from ..interpreter.arguments import choose, take
 from ..rewriting import children, walk
-from .classes import CLASSES, accumulation, formats, weakest, within
+from .casts import NO_CASTS, Casts
+from .classes import CLASSES, accumulation, formats, tolerated, weakest, within
 from .recurrences import bounded_unit
 from .rules import FUNCTION_ULPS, Enclosure, roundings
 from .sampled import deviations, is_loose, tightened
@@ -60,13 +61,14 @@ class Tolerance:
 
 def bounds(graph: Graph, inputs: tuple[Any, ...], class_: str = "reassociates", *, method: str | None = None,
            named: Mapping[str, Any] | None = None, parameters: Mapping[str, Any] | None = None,
-           keep: bool = False, seed: int = 0) -> dict[int, Enclosure]:
-    """Value, error bound and undecided mark of every result and new value of state by id; of every stage with `keep`.
+           keep: bool = False, seed: int = 0, casts: Casts = NO_CASTS) -> dict[int, Enclosure]:
+    """Value, error bound and undecided mark of every result and new value of state by id; of every stage with `keep`. `casts` are what a
+    plan's precision rounds.
 
     Raises RunError as `run` does."""
     chosen = choose(graph, method)
     arrays, symbols = take(graph, chosen, inputs, named or {})
-    evaluation = EnclosingEvaluation(graph, symbols, class_)
+    evaluation = EnclosingEvaluation(graph, symbols, class_, casts)
     leaves = leaf_arrays(graph, arrays, parameters, seed)
     held = {i: Enclosure(a.astype(evaluation.working(a.dtype.name), copy=False)) for i, a in leaves.items()}
     stages = needed(graph, chosen.ends)
@@ -80,16 +82,19 @@ def bounds(graph: Graph, inputs: tuple[Any, ...], class_: str = "reassociates", 
 
 
 def compare(graph: Graph, method: str | None, inputs: tuple[Any, ...], got: Any, class_: str = "reassociates",
-            parameters: Mapping[str, Any] | None = None, *, named: Mapping[str, Any] | None = None) -> list[Comparison]:
-    """Every output of a call (`got`, nested as the method returns it) against the oracle, within the bound of the numerics class.
+            parameters: Mapping[str, Any] | None = None, *, named: Mapping[str, Any] | None = None,
+            casts: Casts = NO_CASTS) -> list[Comparison]:
+    """Every output of a call (`got`, nested as the method returns it) against the oracle, within the bound of the numerics class and of
+    what a plan's precision rounds.
 
     A Transition is compared with its parameters and state: new values likewise, and what the method leaves alone to the bit.
     """
     chosen = choose(graph, method)
-    truth = bounds(graph, inputs, class_, method=method, named=named, parameters=parameters)
+    truth = bounds(graph, inputs, class_, method=method, named=named, parameters=parameters, casts=casts)
     if any(is_loose(t) for t in truth.values()):
         arrays, symbols = take(graph, chosen, inputs, named or {})
-        moved = deviations(graph, needed(graph, chosen.ends), leaf_arrays(graph, arrays, parameters), symbols, class_, chosen.ends)
+        stages, leaves = needed(graph, chosen.ends), leaf_arrays(graph, arrays, parameters)
+        moved = deviations(graph, stages, leaves, symbols, class_, chosen.ends, casts)
         truth = {i: tightened(t, moved[i]) if is_loose(t) and i in moved else t for i, t in truth.items()}
     found = list(flatten(got.result if isinstance(got, Transition) else got))
     ids = list(flatten(chosen.result))
@@ -177,5 +182,5 @@ def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluat
     return total
 
 
-__all__ = ["CLASSES", "FUNCTION_ULPS", "Comparison", "Enclosure", "Tolerance", "bounds", "compare", "compare_array", "tolerance",
-           "weakest", "within"]
+__all__ = ["CLASSES", "FUNCTION_ULPS", "NO_CASTS", "Casts", "Comparison", "Enclosure", "Tolerance", "bounds", "compare", "compare_array",
+           "tolerance", "tolerated", "weakest", "within"]

@@ -15,6 +15,11 @@ def weakest(*classes: str) -> str:
     return max(classes, key=CLASSES.index, default="exact")
 
 
+def tolerated(class_: str) -> str:
+    """The class whose bounds hold beside those of the casts that are known one by one."""
+    return "reassociates" if class_ == "precision" else class_
+
+
 def within(used: str, allowed: str) -> bool:
     """Whether a plan that allows `allowed` may use something of class `used`."""
     return CLASSES.index(used) <= CLASSES.index(allowed)

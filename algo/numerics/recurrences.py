@@ -31,7 +31,8 @@ def bounded_unit(evaluation: EnclosingEvaluation, unit: Sequence[Stage], sources
     for t in steps(evaluation, unit):
         at_step(inner, t)
         for part in parts:
-            held |= {c.id: cut_enclosure(held[c.source], c, t) for c in part.cuts}
+            seen = {**held, **inner.as_read(part.whole.id, held)} if inner.casts else held
+            held |= {c.id: cut_enclosure(seen[c.source], c, t) for c in part.cuts}
             window, found_ = part.window(t), inner.bounded(part.stage, held)
             whole = made[part.whole.id]
             whole.value[window] = found_.value
@@ -124,7 +125,11 @@ def disturbed_unit(
         for part in parts:
             for held in everything:
                 held.update({c.id: cut(held[c.source], c, t) for c in part.cuts})
-            own = inner.bounded(part.stage, {i: Enclosure(exact[i]) for i in part.stage.sources})
+            seen = {i: Enclosure(exact[i]) for i in part.stage.sources}
+            if inner.casts:
+                read = inner.as_read(part.whole.id, {c.source: Enclosure(exact[c.source]) for c in part.cuts})
+                seen |= {c.id: cut_enclosure(read[c.source], c, t) for c in part.cuts if c.source in read}
+            own = inner.bounded(part.stage, seen)
             exact[part.whole.id][part.window(t)] = own.value
             for n, held in enumerate(samples):
                 value = free.stage(part.stage, held)

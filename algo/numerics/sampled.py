@@ -15,6 +15,7 @@ import numpy as np
 
 from ..graph import Graph, Stage, units
 from ..interpreter.stages import Evaluation
+from .casts import NO_CASTS, Casts
 from .recurrences import disturbed_unit
 from .rules import Enclosure
 from .stages import EnclosingEvaluation, numbers
@@ -44,10 +45,16 @@ def tightened(truth: Enclosure, deviation: float) -> Enclosure:
 
 
 def deviations(
-    graph: Graph, stages: list[Stage], leaves: Mapping[int, Array], symbols: Mapping[str, int], class_: str, outputs: tuple[int, ...]
+    graph: Graph,
+    stages: list[Stage],
+    leaves: Mapping[int, Array],
+    symbols: Mapping[str, int],
+    class_: str,
+    outputs: tuple[int, ...],
+    casts: Casts = NO_CASTS,
 ) -> dict[int, float]:
     """The largest deviation of every output over all samples and elements."""
-    bounding, plain = EnclosingEvaluation(graph, symbols, class_), Evaluation(symbols, wide=True)
+    bounding, plain = EnclosingEvaluation(graph, symbols, class_, casts), Evaluation(symbols, wide=True)
     exact = {i: a.astype(plain.working(a.dtype.name), copy=False) for i, a in leaves.items()}
     few = any(int(np.prod([plain.size(n) for n in graph[i].shape])) <= _FEW for i in outputs)
     samples: list[dict[int, Array]] = [dict(exact) for _ in range(_SAMPLES_OF_FEW if few else _SAMPLES)]

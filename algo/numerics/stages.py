@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..interpreter.contraction import multiply, splits
 from ..interpreter.reading import Box, gather
 from ..interpreter.stages import IDENTITY, SLAB, Evaluation, Point, Ranges, Shape, apply, extreme, limit, slabs, slabs_for
 from ..rewriting import landings, reads, walk
+from .casts import NO_CASTS, Casts, rounded
 from .classes import accumulation, formats
 from .ranking import ranked
 from .rules import Enclosure, Format, either, loose, operator, settle
@@ -23,11 +25,12 @@ _SLAB = SLAB // 4      # several arrays live for each of the interpreter's
 
 
 class EnclosingEvaluation(Evaluation):
-    """Stages as `Enclosure` arrays: float64 values and how far a kernel of the numerics class may be from them."""
+    """Stages as `Enclosure` arrays: float64 values and how far a kernel of the numerics class, which rounds `casts` besides, may be from
+    them."""
 
-    def __init__(self, graph: Graph, symbols: Mapping[str, int], class_: str) -> None:
+    def __init__(self, graph: Graph, symbols: Mapping[str, int], class_: str, casts: Casts = NO_CASTS) -> None:
         super().__init__(symbols, wide=True)
-        self.class_, self.formats = class_, formats(class_)
+        self.class_, self.formats, self.casts = class_, formats(class_), casts
         self.nonnegative: dict[int, bool] = {}
         self.signs: dict[Expr, bool] = {}
         for s in graph.stages:
@@ -40,6 +43,27 @@ class EnclosingEvaluation(Evaluation):
 
     def bounded(self, s: Stage, sources: Mapping[int, Enclosure]) -> Enclosure:
         """The stage's value with its bound. Raises RunError as the interpreter does."""
+        if self.casts:
+            return self._cast(s)._bounded(s, {**sources, **self.as_read(s.id, sources)})
+        return self._bounded(s, sources)
+
+    def as_read(self, stage: int, sources: Mapping[int, Enclosure]) -> dict[int, Enclosure]:
+        """The tensors that the stage rounds when it reads them, rounded."""
+        return {i: rounded(sources[i], dtype, self.formats[dtype]) for i, dtype in self.casts.of(stage).items() if i in sources}
+
+    def accumulation(self, dtype: str) -> float:
+        """Unit roundoff of the running sums of a reduction."""
+        return max(accumulation(self.class_, dtype), min(self.formats[dtype].unit, 2.0**-24))
+
+    def _cast(self, s: Stage) -> EnclosingEvaluation:
+        """The evaluation that computes in the type in which a plan has the stage computed."""
+        if (to := self.casts.arithmetic.get(s.id)) is None:
+            return self
+        narrow = copy(self)
+        narrow.formats = {**self.formats, "float64": self.formats[to]}
+        return narrow
+
+    def _bounded(self, s: Stage, sources: Mapping[int, Enclosure]) -> Enclosure:
         spatial, reduced = self.extents(s)
         with np.errstate(all="ignore"):
             out = _Parts(spatial, self.working(s.dtype))
@@ -87,7 +111,7 @@ class EnclosingEvaluation(Evaluation):
         one-signed part."""
         largest = (size + np.abs(total)) / 2 + moved
         form = self.formats[dtype]
-        gamma = (length - 1) * accumulation(self.class_, dtype)
+        gamma = (length - 1) * self.accumulation(dtype)
         gamma = np.inf if gamma >= 1 else gamma / (1 - gamma)
         store = form.unit if form.unit > 2.0**-20 else 0.0
         moved = moved + np.where(largest > 0, gamma * largest + store * np.abs(total), 0)

@@ -57,15 +57,17 @@ def _problems(folder: Path, manifest: Manifest, raw: Mapping[str, Any]) -> list[
 def assemble(manifest: Mapping[str, Any], kernels: Path, parameters: Mapping[str, Array], initial: Initial | None = None) -> Model:
     """A model from what the compiler made, without a folder in between; for the machine and process that compiled it.
 
-    Copies the parameters. Raises ArtifactError.
+    Copies the parameters, in the types in which the model stores them. Raises ArtifactError.
     """
     count = threads.chosen(manifest.get("threads", "all"))
     library.load_runtime(library.installed_runtime() or Path(library.RUNTIME))
     function, parallel = _functions(kernels.absolute())
-    arrays = {name: aligned(array.shape, array.dtype) for name, array in parameters.items()}
+    parsed = parse(manifest)
+    stored = {name: array.dtype for name, array in parameters.items()} | {spec.name: spec.numpy for spec in parsed.parameters}
+    arrays = {name: aligned(array.shape, stored[name]) for name, array in parameters.items()}
     for name, array in arrays.items():
         array[...] = parameters[name]
-    return Model(parse(manifest), function, arrays, count if parallel else 0, initial)
+    return Model(parsed, function, arrays, count if parallel else 0, initial)
 
 
 def _functions(kernels: Path) -> tuple[Callable[[str], Function], bool]:

@@ -23,12 +23,13 @@ SEAL = "seal"
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """A named tensor: an input or a parameter."""
+    """A named tensor: an input or a parameter. `given` is the type of the algorithm, where a plan stores a parameter in another."""
 
     name: str
     dtype: str
     shape: tuple[Extent, ...]
     buffer: int = -1
+    given: str = ""
 
     def text(self) -> str:
         """`float32[h, w]`"""
@@ -237,4 +238,4 @@ def _variant(raw: Mapping[str, Any]) -> Variant:
 
 def _tensor(raw: Mapping[str, Any]) -> TensorSpec:
     numpy_dtype(raw["dtype"])
-    return TensorSpec(raw["name"], raw["dtype"], tuple(raw["shape"]), raw.get("buffer", -1))
+    return TensorSpec(raw["name"], raw["dtype"], tuple(raw["shape"]), raw.get("buffer", -1), raw.get("given", ""))

@@ -13,7 +13,7 @@ from .extents import evaluate, shape_of
 from .ffi import Function
 from .manifest import TensorSpec, Variant
 from .memory import aligned
-from .tensors import borrow
+from .tensors import borrow, numpy_dtype
 from .turns import Turns
 
 Array = np.ndarray[Any, Any]
@@ -80,7 +80,7 @@ class Parameters(MutableMapping[str, Array]):
             return run_problem("R110", f"the model has no parameter {name}", *self._nearest(name))
         if array.shape != spec.shape:
             return run_problem("R111", f"{name} has shape {array.shape}, expected {spec.text()}")
-        if array.dtype.newbyteorder("=") != spec.numpy:
+        if array.dtype.newbyteorder("=") not in (spec.numpy, numpy_dtype(spec.given or spec.dtype)):
             return run_problem("R111", f"{name} is {array.dtype.name}, expected {spec.text()}", f"value.astype(np.{spec.dtype})")
         return None
 
@@ -109,12 +109,13 @@ class Parameters(MutableMapping[str, Array]):
 
 
 def fixed_arrays(variant: Variant, parameters: Mapping[str, Array], functions: Callable[[str], Function]) -> dict[int, Array]:
-    """By buffer: the parameters that a variant reads, and the constants that its setup makes of them."""
+    """By buffer: the parameters that a variant reads, and the constants that its setup makes of them for its steps."""
     arrays: dict[int, Array] = {}
+    lasting = {b for step in variant.steps for b in step.arguments}
     for b, buffer in enumerate(variant.buffers):
         if buffer.kind == "parameter":
             arrays[b] = parameters[buffer.name]
-        elif buffer.kind == "constant":
+        elif buffer.kind == "constant" and b in lasting:
             arrays[b] = aligned(shape_of(buffer.shape, {}), buffer.numpy)
     set_up(variant, arrays, functions)
     return arrays

@@ -11,9 +11,10 @@ from typing import Protocol
 import numpy as np
 from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.graph import Graph, Method, flatten
-from fluorite.algo.numerics import Enclosure, bounds, compare_array
-from fluorite.schedule import ExecutionPlan
+from fluorite.algo.numerics import Enclosure, bounds, compare_array, tolerated
+from fluorite.schedule import ExecutionPlan, Precision
 
+from ..driver import in_types
 from ..runtime import weights
 from ..sampling import Array, extents_text
 from .graph_text import graph_data
@@ -72,10 +73,11 @@ class ProcessMeasurer:
         self.cases = [*cases, *awkward]
         self.counted, self.checked = list(range(len(cases))), list(range(len(cases), len(self.cases)))
         self.allowed = untuned.numerics.allow
+        self.plans: dict[str, ExecutionPlan] = {}  # what each slot was last built for
         self._place = Folder()
         self.folder = self._place.path
         self.worker = Worker(self.folder)
-        self.truths: dict[int, list[Enclosure]] = {}
+        self.truths: dict[tuple[int, Precision | None], list[Enclosure]] = {}
         self.usual: list[float] = []  # seconds of a call of the baseline, by case
         self.served = 0  # candidates that the present process has seen
         self._hand_over()
@@ -161,6 +163,7 @@ class ProcessMeasurer:
             self.worker.ask(self._limit(self.counted), do="run", slot=BASELINE, cases=self.counted)
 
     def _built(self, slot: str, plan: ExecutionPlan) -> Outcome | None:
+        self.plans[slot] = plan
         answer = self.worker.ask(BUILD_SECONDS, do="build", slot=slot, plan=plan.to_yaml())
         return None if answer["ok"] else Outcome(answer["failure"], why=answer["why"])
 
@@ -171,7 +174,7 @@ class ProcessMeasurer:
             return Outcome(answer["failure"], why=answer["why"])
         for case, files in zip(cases, answer["outputs"], strict=True):
             method = self.graph.method(self.cases[case].method)
-            for i, truth, file in zip(_compared(method), self._truth(case), files, strict=True):
+            for i, truth, file in zip(_compared(method), self._truth(case, self.plans[slot]), files, strict=True):
                 path = self.folder / file
                 found = compare_array(self.graph.path_of(i), truth, np.load(path, allow_pickle=False), self.graph[i].dtype)
                 path.unlink()
@@ -189,13 +192,15 @@ class ProcessMeasurer:
                     return Outcome("slow", why=f"{second / usual:.3g} times as long as the untuned plan")
         return None
 
-    def _truth(self, case: int) -> list[Enclosure]:
-        """What results and new values of state may be, in this order: within the class that the plan allows."""
-        if case not in self.truths:
-            c = self.cases[case]
-            found = bounds(self.graph, c.inputs, self.allowed, method=c.method, parameters=self.parameters)
-            self.truths[case] = [found[i] for i in _compared(self.graph.method(c.method))]
-        return self.truths[case]
+    def _truth(self, case: int, plan: ExecutionPlan) -> list[Enclosure]:
+        """What results and new values of state may be, in this order: within the class that the plan allows, and what it rounds."""
+        key = (case, plan.precision)
+        if key not in self.truths:
+            c, casts = self.cases[case], in_types(plan, self.graph).casts
+            class_ = tolerated(self.allowed) if casts else self.allowed
+            found = bounds(self.graph, c.inputs, class_, method=c.method, parameters=self.parameters, casts=casts)
+            self.truths[key] = [found[i] for i in _compared(self.graph.method(c.method))]
+        return self.truths[key]
 
     def _times(self, slots: Sequence[str], rounds: int) -> list[list[list[float]]]:
         limit = len(slots) * rounds * sum(max(4 * SLICE_SECONDS, 2 * SLOW_FACTOR * self._usual(c)) for c in self.counted) + RUN_SECONDS

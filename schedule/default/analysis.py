@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from fluorite.algo.dtypes import itemsize
 from fluorite.algo.expr import REAL, Axis, Expr, Op, Read
 from fluorite.algo.extent import Extent, at_most, symbols_of
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph, Stage, product_operands
 from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of, children, walk
 from fluorite.algo.scatter import loop_extents
@@ -146,6 +147,14 @@ def fits(a: Extent, b: Extent) -> bool:
     return at_most(a, b)
 
 
+def is_packed_at_load(g: Graph, s: Stage) -> bool:
+    """Whether the stage is a parameter or a constant in fewer bits: made once, it takes less to read."""
+    match s.value:
+        case Op(op="cast", args=(Read(source, _, dtype),)):
+            return g.is_fixed(g[source], s.method) and itemsize(s.dtype) < itemsize(dtype)
+    return False
+
+
 def is_symbolic(s: Stage) -> bool:
     return any(symbols_of(n) for n in s.extents)
 
@@ -157,11 +166,9 @@ def is_product(s: Stage) -> bool:
 
 def factors(s: Stage) -> tuple[Read, Read] | None:
     """(the factor without the last axis, the factor with it) of a sum of products of two reads with reuse on both sides."""
-    if s.reduction is None or s.reduction.kind != "sum" or not s.axes or not isinstance(s.value, Op) or s.value.op != "mul":
+    if not s.axes or (pair := product_operands(s)) is None:
         return None
-    a, b = s.value.args
-    if not isinstance(a, Read) or not isinstance(b, Read):
-        return None
+    a, b = pair
     last = s.axes[-1]
     has = [last in set(axes_of_index(r.index)) for r in (a, b)]
     if has == [False, True]:

@@ -15,6 +15,7 @@ from fluorite.algo.linear import linear
 
 from ..directives import Cache, ComputeAt, ComputeInline, Directive, Fuse, Pack, Parallel, Reorder, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
+from ..rewrites import operand_name
 from .analysis import axes_of_index, factors, known, volume
 from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess
 
@@ -31,7 +32,7 @@ def lane_axis(g: Graph, product: Stage, machine: Machine) -> Axis | None:
     o = next((a for a in product.axes[:-1] if a in set(weights.index) and a not in set(axes_of_index(image.index))), None)
     if o is None or weights.source == image.source or not all(isinstance(i, Axis) for i in weights.index):
         return None
-    if sum(g[r.source].name == g[weights.source].name for r in pair) > 1 or all(isinstance(i, Axis) for i in image.index):
+    if all(isinstance(i, Axis) for i in image.index):
         return None
     wide, n = known(product.ranges[o], TYPICAL), known(product.ranges[x], TYPICAL)
     depth, positions = guess(volume(product.reduction.extents)), guess(volume(product.extents)) // max(1, wide)
@@ -76,7 +77,8 @@ def channels(g: Graph, product: Stage, root: Stage, o: Axis, machine: Machine) -
     axes = [a for a in pair[0].index if isinstance(a, Axis)]
     reduced = set(product.reduce_axes)
     order = (*(a.name for a in axes if a not in reduced and a is not o), o.name, *(a.name for a in axes if a in reduced))
-    packed = f"{product.name}_{weights.name}_packed"
+    name = operand_name(g, product, weights)
+    packed = f"{product.name}_{name.replace('/', '_')}_packed"
     cached = (Cache("acc", order=(*names, o.name)),)
     fixed = g.is_fixed(weights, product.method)
     tile: list[Directive] = [Split(o.name, lanes, into=("jv", "lane"))] if vectors > 1 else []
@@ -86,7 +88,7 @@ def channels(g: Graph, product: Stage, root: Stage, o: Axis, machine: Machine) -
         f"{product.path}/acc": (
             ComputeAt(stage="/" + root.path, axis="io"),
             StoreIn("registers"),
-            Pack(tensor=weights.name, sizes={o.name: width}, order=order, into=packed),
+            Pack(tensor=name, sizes={o.name: width}, order=order, into=packed),
             *tile,
         ),
         f"{product.path}/{packed}": () if fixed else (Parallel(f"{order[0]}_outer" if order[0] == o.name else order[0]),),

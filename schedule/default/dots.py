@@ -29,10 +29,8 @@ def suits(g: Graph, product: Stage, root: Stage, machine: Machine) -> bool:
         return False
     s = ProductShape(product, root, machine, pair)
     k = product.reduction.axes[-1]
-    right = g[pair[1].source]
-    fixed = g.is_fixed(right, product.method)
     return (
-        not fixed
+        not g.is_fixed(g[pair[1].source], product.method)
         and s.m < FEW_ROWS
         and known(product.ranges[k], TYPICAL) >= 2 * s.lanes
         and all(_contiguous(r, k) for r in pair)

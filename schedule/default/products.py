@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fluorite.algo.expr import Axis, Op, Read
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph, Stage, unwidened
 
 from ..directives import Cache, ComputeAt, Directive, Fuse, Pack, Parallel, Reorder, Split, StageIn, StoreIn, Unroll, Vectorize
 from ..machine import Machine
-from ..rewrites import margin_of, operand_axes, stage_in
+from ..rewrites import margin_of, operand_axes, operand_name, stage_in
 from .analysis import axes_of_index, factors, known, volume
 from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess
 
@@ -126,9 +126,8 @@ def matmul(g: Graph, product: Stage, root: Stage, machine: Machine) -> Mapping[s
     for d in packs:
         last = next(iter(d.sizes))
         fast: Directives = (Vectorize(f"{last}_inner", width=s.lanes) if d.sizes[last] > s.lanes else Vectorize(f"{last}_inner"),)
-        operand = next(g[r.source] for r in pair if g[r.source].name == d.tensor)
-        fixed = g.is_fixed(operand, root.method)
-        inside = pack_at and not fixed
+        packed = next(g[r.source] for r in pair if operand_name(g, product, g[r.source]) == d.tensor)
+        inside = pack_at and not g.is_fixed(packed, root.method)
         first = f"{d.order[0]}_outer" if d.order[0] in d.sizes else d.order[0]
         where: Directives = (ComputeAt(stage="/" + root.path, axis=pack_at),) if inside else (Parallel(first),) if parallel else ()
         out[f"{parent}/{d.into}"] = (*where, *fast)
@@ -139,11 +138,12 @@ def margin_staged(g: Graph, s: Stage) -> tuple[Graph, StageIn] | None:
     """A convolution that reads its input through a zero boundary: the input with its margin becomes a stage, the rest is a product."""
     if s.reduction is None or s.reduction.kind != "sum" or not isinstance(s.value, Op) or s.value.op != "mul":
         return None
-    read = [a.args[1] for a in s.value.args if isinstance(a, Op) and a.op == "where" and isinstance(a.args[1], Read)]
+    operands = map(unwidened, s.value.args)
+    read = [a.args[1] for a in operands if isinstance(a, Op) and a.op == "where" and isinstance(a.args[1], Read)]
     if len(read) != 1 or margin_of(s, g[read[0].source]) is None:
         return None
-    name = g[read[0].source].name
-    d = StageIn(read=name, into=f"{s.name}_{name}_padded")
+    name = operand_name(g, s, g[read[0].source])
+    d = StageIn(read=name, into=f"{s.name}_{name.replace('/', '_')}_padded")
     after, new = stage_in(g, s, d)
     return (after, d) if factors(new) is not None else None
 
@@ -203,21 +203,18 @@ def _packs(g: Graph, s: ProductShape) -> list[Pack]:
     """The vector side is packed where it is known at build, reused often, ragged, or does not run along memory."""
     left, right = s.pair
     b = g[right.source]
-    if (
-        left.source == right.source
-        or not all(isinstance(x, Axis) for x in right.index)
-        or sum(g[r.source].name == b.name for r in s.pair) > 1
-    ):
+    if left.source == right.source or not all(isinstance(x, Axis) for x in right.index):
         return []
     names = operand_axes(s.product, b)
     if s.j.name not in names:
         return []
     straight = right.index[-1] is s.j
-    fixed = g.is_fixed(b, s.product.method)
+    fixed, name = g.is_fixed(b, s.product.method), operand_name(g, s.product, b)
     reused = s.m >= 16 and s.depth * s.n >= 1 << 12
     if not (reused or not straight or s.n % s.width or (fixed and s.depth * s.n >= 256)):
         return []
-    return [Pack(tensor=b.name, sizes={s.j.name: s.width}, order=_order(names, s), into=f"{s.product.name}_{b.name}_packed")]
+    into = f"{s.product.name}_{name.replace('/', '_')}_packed"
+    return [Pack(tensor=name, sizes={s.j.name: s.width}, order=_order(names, s), into=into)]
 
 
 def _order(names: Sequence[str], s: ProductShape) -> tuple[str, ...]:

@@ -16,7 +16,22 @@ from ..rewrites import inline
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
 from . import channels, dots, kernels, products, recurrences, totals, transpositions
-from .analysis import cost, factors, fits, follows, is_product, known, levels, plain, pointwise, sites, volume, work, written_out
+from .analysis import (
+    cost,
+    factors,
+    fits,
+    follows,
+    is_packed_at_load,
+    is_product,
+    known,
+    levels,
+    plain,
+    pointwise,
+    sites,
+    volume,
+    work,
+    written_out,
+)
 
 Directives = tuple[Directive, ...]
 _CHEAP = 1
@@ -218,7 +233,7 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
         readers = g.consumers[s.id]
         if not readers or not all(c.id in undecided.stages and chosen.may_fuse(s.id, c.id) for c in readers):
             continue
-        if any(is_product(c) for c in readers):
+        if any(is_product(c) for c in readers) or is_packed_at_load(g, s):
             continue
         places = sum(len(sites(c, s.id)) for c in readers)
         once = places == 1 and fits(work(readers[0]), volume(s.extents)) and not (mine > _CHEAP and loses_lanes(s, readers[0], machine))

@@ -33,7 +33,7 @@ def test_a_directive_survives_yaml(key: str, seed: int) -> None:
 
 
 def test_random_plans_cover_every_section_and_directive() -> None:
-    texts = "".join(plan_of(seed).to_yaml() for seed in range(300))
+    texts = "".join(plan_of(seed).to_yaml() for seed in range(600))
     assert [key for key in DIRECTIVES if key not in texts] == []
     assert [
         name for name in ("roles:", "variants:", "tune:", "choose:", "pow2:", "divides:", "$tx", "note:", "where:") if name not in texts

@@ -1,0 +1,124 @@
+"""The sections of a plan that change what is computed where and in which type, before any loop is scheduled: precision and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+
+from fluorite.algo.errors import Problem
+
+from .notation.constraint import size
+from .notation.fields import Kind, ListOf, Number, OneOf, Size, TableOf, Text, Words
+from .notation.holes import Hole
+from .notation.records import Record, RecordKind
+from .notation.tables import Table
+
+if TYPE_CHECKING:
+    from .plan import ExecutionPlan
+
+DType: TypeAlias = Literal["f32", "tf32", "bf16", "f16", "f8e4m3", "int8"]
+TYPES: Mapping[str, str] = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+"""The types of arithmetic that are built, by the names that plans have for them."""
+SELECTORS: Kind = ListOf(Text(form="a selector"))
+LIMIT: Kind = OneOf(kinds=(Size(), Words(("unlimited",))))
+_LOSS_SCALE = OneOf(kinds=(Number(least=0), Words(("none", "dynamic"))))
+
+
+@dataclass(frozen=True)
+class PrecisionOverride(Record):
+    """The types of the stages of one selector."""
+
+    noun: ClassVar[str] = "an override of precision"
+    compute: DType | None = None
+    accumulate: DType = "f32"
+
+
+@dataclass(frozen=True)
+class Precision(Record):
+    """Narrower types than the algorithm's. Of class precision; results and inputs keep their types.
+
+    A stage computed in `compute` takes the tensors that it reads rounded to that type (a parameter's copy is made once, at load), and does
+    its arithmetic in `accumulate`. `parameters` is the type in which they are stored. Stages in `keep` stay as the algorithm says; a module
+    or operator there means all its stages. What a stage hands on to the next one element by element stays in registers and keeps its bits.
+
+    Benefit: with bf16, half the memory and half the time of what waits for memory, such as products of a matrix and few rows; with
+    `parameters: bf16` half the bytes of the weights. Costs: accuracy; products with many rows become slower (1.3 times on a processor
+    without instructions for bfloat16), and f16 several times slower, since each number is converted by several instructions. A copy in
+    `compute` is made beside each parameter that is stored in a wider type.
+    """
+
+    compute: DType | None = None
+    accumulate: DType = "f32"
+    parameters: DType | None = None
+    gradients: DType = "f32"
+    optimizer: DType = "f32"
+    reduce: DType = "f32"
+    keep: Annotated[tuple[str, ...], SELECTORS] = ()
+    overrides: Annotated[Mapping[str, PrecisionOverride], TableOf(RecordKind(PrecisionOverride))] = Table()
+    loss_scale: Annotated[str | float, _LOSS_SCALE] = "none"
+    calibrate: str | None = None
+
+
+@dataclass(frozen=True)
+class Memory(Record):
+    """What is computed again or kept on the host, within which limit of bytes per device."""
+
+    recompute: Annotated[Any, OneOf(kinds=(SELECTORS, Words(("auto",))))] = ()
+    offload: Annotated[tuple[str, ...], SELECTORS] = ()
+    limit: Annotated[int | str, LIMIT] = "unlimited"
+
+    @property
+    def most(self) -> int | None:
+        """The limit in bytes."""
+        return None if self.limit == "unlimited" or isinstance(self.limit, Hole) else bytes_of(self.limit)
+
+
+def bytes_of(given: int | str) -> int:
+    """A number of bytes, or one with a unit: 2048, 512MiB."""
+    return given if isinstance(given, int) else int(size(given) or 0)
+
+
+def unbuilt_keys(plan: ExecutionPlan) -> Iterator[Problem]:
+    """P903: keys and values of these sections that are part of the language but not built yet. P301: what the plan's ceiling forbids."""
+    if (found := plan.precision) is not None:
+        yield from _unbuilt_precision(found)
+        if found.given() and "allow" in plan.numerics.given() and not plan.numerics.allows("precision"):
+            asked, why = "precision: rounds to narrower types", f"the plan allows {plan.numerics.allow}"
+            yield plan.place_of("precision").problem(
+                "P301", asked, why, ("numerics: {allow: precision}", "leave numerics: allow out: it is implied")
+            )
+
+
+def _unbuilt_precision(found: Precision) -> Iterator[Problem]:
+    training = {"gradients": "f32", "optimizer": "f32", "reduce": "f32", "loss_scale": "none"}
+    for key, usual in training.items():
+        if getattr(found, key) != usual:
+            why = "it is about training, and models are built for inference so far"
+            yield found.place_of(key).problem(
+                "P903", f"precision: {key}: {getattr(found, key)} is not built yet", why, (f"leave {key} out",)
+            )
+    if found.calibrate is not None:
+        why = "it is for int8, which is not built"
+        yield found.place_of("calibrate").problem("P903", "precision: calibrate is not built yet", why, ("compute: bf16",))
+    given: list[tuple[str, object, Any]] = [(key, getattr(found, key), found.place_of(key)) for key in ("compute", "parameters")]
+    sums: list[tuple[str, object, Any]] = [("accumulate", found.accumulate, found.place_of("accumulate"))]
+    for selector, override in found.overrides.items() if isinstance(found.overrides, Mapping) else ():
+        if isinstance(override, PrecisionOverride):
+            given.append((f"overrides: {selector}: compute", override.compute, override.place_of("compute")))
+            sums.append((f"overrides: {selector}: accumulate", override.accumulate, override.place_of("accumulate")))
+    for key, value, place in given:
+        if isinstance(value, str) and value not in TYPES:
+            yield place.problem("P903", f"precision: {key}: {value} is not built yet", _WHY[value], tuple(TYPES))
+    for key, value, place in sums:
+        if isinstance(value, str) and value != "f32":
+            why = "sums and products are taken in float32, which holds every product of two narrow floats"
+            yield place.problem("P903", f"precision: {key}: {value} is not built", why, ("accumulate: f32",))
+
+
+_WHY = {
+    "tf32": "it is a type of NVIDIA's matrix units, and processors have none of it",
+    "f8e4m3": "without scales per tensor most values would leave its range",
+    "int8": "it needs scales from calibration data",
+}
+GRAPH_RECORDS: tuple[type[Record], ...] = (Precision, PrecisionOverride, Memory)
