@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fluorite.algo.expr import Axis, Expr, Op, as_expr, binary
@@ -32,12 +33,12 @@ def _hoisted(loop: For, test: If) -> Statement | None:
         return _split(loop, test)
     assert test.otherwise is not None
     inside = [c for c in parts if loop.var in set(axes_of(c))]
-    then: Statement = replace(loop, body=If(_joined(inside), test.then, test.otherwise) if inside else test.then)
+    then: Statement = replace(loop, body=If(joined(inside), test.then, test.otherwise) if inside else test.then)
     otherwise: Statement = replace(loop, body=test.otherwise)
-    return If(_joined(outside), _rule(then) or then, _rule(otherwise) or otherwise)
+    return If(joined(outside), _rule(then) or then, _rule(otherwise) or otherwise)
 
 
-def _joined(conditions: list[Expr]) -> Expr:
+def joined(conditions: list[Expr]) -> Expr:
     out = conditions[0]
     for c in conditions[1:]:
         out = out & c
@@ -46,15 +47,7 @@ def _joined(conditions: list[Expr]) -> Expr:
 
 def _split(loop: For, test: If) -> Statement | None:
     assert test.otherwise is not None
-    lows: list[Expr] = [loop.low]
-    highs: list[Expr] = [binary("add", loop.low, loop.extent)]
-    rest: list[Expr] = []
-    for c in conjuncts(test.condition):
-        edge = _edge(c, loop.var)
-        if edge is None:
-            rest.append(c)
-        else:
-            (lows if edge[0] == "from" else highs).append(edge[1])
+    lows, highs, rest = limits(loop, conjuncts(test.condition))
     if len(lows) == 1 and len(highs) == 1:
         return None
     end = highs[0]
@@ -65,7 +58,7 @@ def _split(loop: For, test: If) -> Statement | None:
         high = binary("min", high, x)
     low = simplify(binary("min", low, end), {}) if len(lows) > 1 else low
     high = simplify(binary("max", high, low), {})
-    steady: Statement = If(_joined(rest), test.then, test.otherwise) if rest else test.then
+    steady: Statement = If(joined(rest), test.then, test.otherwise) if rest else test.then
 
     def part(first: Expr, last: Expr, body: Statement) -> Statement:
         made = replace(loop, low=first, extent=simplify(binary("sub", last, first), {}), body=body)
@@ -78,6 +71,20 @@ def _split(loop: For, test: If) -> Statement | None:
     if len(highs) > 1:
         parts.append(part(high, end, test.otherwise))
     return sequence(*parts)
+
+
+def limits(loop: For, conditions: Sequence[Expr]) -> tuple[list[Expr], list[Expr], list[Expr]]:
+    """Where conditions let a loop begin and end, its own ends first, and those that bound no loop."""
+    lows: list[Expr] = [loop.low]
+    highs: list[Expr] = [binary("add", loop.low, loop.extent)]
+    rest: list[Expr] = []
+    for c in conditions:
+        edge = _edge(c, loop.var)
+        if edge is None:
+            rest.append(c)
+        else:
+            (lows if edge[0] == "from" else highs).append(edge[1])
+    return lows, highs, rest
 
 
 def _edge(c: Expr, var: Axis) -> tuple[str, Expr] | None:

@@ -20,6 +20,7 @@ from ..gpu import legality, nests
 from ..partition import partition
 from ..phases import dealt
 from ..sharing import computed_once
+from ..shortening import shortened
 from ..statements import Kernel, Statement, allocations
 from ..strides import combed
 from . import assembling
@@ -27,7 +28,7 @@ from .context import Context, KernelPlan
 
 PASSES: dict[str, Callable[[Statement, Context], Statement]] = {
     "loops": lambda body, _: body,
-    "partition": lambda body, _: partition(body),
+    "partition": lambda body, work: partition(body) if work.plan.gpu else shortened(partition(body), _dtypes(work, body)),
     "allocation": lambda body, _: hoist_allocations(body),
     "phases": lambda body, work: body if work.plan.gpu else _combed(dealt(body, work.ranges, _dtypes(work, body)), work),
     "sharing": lambda body, work: body if work.plan.gpu else computed_once(body, _dtypes(work, body)),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from fluorite.algo.expr import Axis, Expr, as_expr, axis, binary
 from fluorite.algo.extent import Extent, symbol
 from fluorite.codegen.partition import partition
+from fluorite.codegen.shortening import shortened
 from fluorite.codegen.statements import For, If, Sequence, Statement, Store, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,3 +79,15 @@ def test_a_test_without_another_branch_stays() -> None:
     x = axis("x")
     before = loop(x, 0, N, If(x < 3, Store(FAST, (x,), as_expr(1))))
     assert partition(before) == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(0, 20), low=st.integers(-3, 5), scale=st.sampled_from([1, 2, -1]), offset=st.integers(-6, 12))
+def test_loops_that_store_small_numbers_run_no_further_than_their_test_holds(n: int, low: int, scale: int, offset: int) -> None:
+    x, y = axis("x"), axis("y")
+    inside = (binary("mul", x, as_expr(scale)) < as_expr(offset)) & (y < as_expr(N)) & (as_expr(2) <= y)
+    before = loop(y, 0, 12, loop(x, low, 9, If(inside, Store(FAST, (y, x), as_expr(1)))))
+    assert shortened(before, {FAST: "float32"}) == before
+    after = shortened(before, {FAST: "bfloat16"})
+    assert list(events(after, {}, {"n": n})) == list(events(before, {}, {"n": n}))
+    assert not any(isinstance(s, If) for s in walk(after))
