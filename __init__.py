@@ -32,7 +32,7 @@ _HOMES = {
     "ExecutionPlan": "fluorite.schedule",
     "trace": "fluorite.algo.program",
 }
-_MODULES = {"init": "fluorite.algo.init", "nn": "fluorite.algo.nn", "random": "fluorite.algo.ops.random"}
+_MODULES = {"init": "fluorite.algo.init", "nn": "fluorite.algo.nn", "optim": "fluorite.algo.optim", "random": "fluorite.algo.ops.random"}
 
 
 def _names() -> list[str]:
@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         method,
         nn,
         ops,
+        optim,
         param,
         recurrence,
         scan,
@@ -170,6 +171,7 @@ if TYPE_CHECKING:
         "init",
         "method",
         "nn",
+        "optim",
         "param",
         "random",
         "recurrence",

@@ -43,6 +43,7 @@ class Builder:
     bound: dict[int, Tensor] = field(default_factory=dict)  # id(parameter or array) -> its tensor in this graph
     assigned: dict[int, Assigned] = field(default_factory=dict)  # id(parameter) -> what the method made of it so far
     homes: dict[int, str] = field(default_factory=dict)  # id(module or parameter) -> its attribute path
+    slots: dict[str, Any] = field(default_factory=dict)  # path -> state that the algorithm adds to the Program itself
     named: set[int] = field(default_factory=set)  # the stages that the user gave a name
     role: str = "forward"  # of the stages being made
     modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first

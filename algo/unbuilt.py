@@ -15,7 +15,6 @@ UNBUILT: dict[str, tuple[str, str]] = {
     "jvp": ("differentiation", ""),
     "vmap": ("vmap", "fl.stage with one more axis"),
     "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
-    "optim": ("training", "train elsewhere and compile the inference method with these weights"),
     "data": ("data readers", "pass the data in as an input"),
     "dist": ("distributed programs", ""),
     "from_onnx": ("import from ONNX", ""),

@@ -100,6 +100,10 @@ ALGORITHM: dict[str, str] = {
         "An element of a list or dict of parameters was replaced by something else while a method ran. Lists do not notice assignments: "
         "element.assign(value) is one."
     ),
+    "A191": "An argument of an optimiser or of a learning rate has no meaning: rates and decays are numbers in a range.",
+    "A192": "No trainable parameter is meant by params= or decay=: a module, a parameter, the end of a path with wildcards, or a list.",
+    "A193": "The loss depends on none of the parameters that are to be moved.",
+    "A194": "A gradient that is handed to an optimiser does not belong to a parameter, or has not its shape; or there are two of one.",
     "A190": "Training methods, readers and optimisers are part of the language, but this version does not build them yet.",
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
