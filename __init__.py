@@ -22,8 +22,8 @@ __version__ = "0.1.0"
 _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
     "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "custom_vjp", "f8e4m3", "f8e5m2", "f16",
-    "f32", "f64", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "method", "param", "recurrence", "scan", "scope", "stage",
-    "state", "stop_gradient", "u8", "u16", "u32", "u64", "value_and_grad", "vjp",
+    "f32", "f64", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan", "scope",
+    "stage", "state", "stop_gradient", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -113,6 +113,7 @@ if TYPE_CHECKING:
         grad,
         gradients,
         init,
+        jvp,
         method,
         nn,
         ops,
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
         stop_gradient,
         value_and_grad,
         vjp,
+        vmap,
     )  # fmt: skip
     from fluorite.algo.extent import symbol as extent
     from fluorite.algo.ops import *
@@ -169,6 +171,7 @@ if TYPE_CHECKING:
         "i32",
         "i64",
         "init",
+        "jvp",
         "method",
         "nn",
         "optim",
@@ -187,5 +190,6 @@ if TYPE_CHECKING:
         "u64",
         "value_and_grad",
         "vjp",
+        "vmap",
     ]  # fmt: skip
     __all__ += ops.__all__

@@ -23,6 +23,7 @@ from .recurrences import with_clocks
 from .rewriting import rewrite
 from .tensor import Direct, Index, Tensor, View
 from .trace import build_stage
+from .trees import described, leaves, refilled
 from .wellformed import extent_of
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
@@ -56,12 +57,12 @@ def scan(
     builder, source = current(), call_site()
     try:
         with opened("scan"):
-            return _Scan(builder, step, init, xs, axis, reverse, length, lengths).result()
+            return Scan(builder, step, init, xs, axis, reverse, length, lengths).result()
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, "scan"])) from None
 
 
-class _Scan:
+class Scan:
     """One scan while it is being made."""
 
     def __init__(self, builder: Builder, step: Step, init: Any, xs: Any, axis: int | str, reverse: bool, length: Any, lengths: Any) -> None:
@@ -84,7 +85,7 @@ class _Scan:
         self.carry, self.stacked = self._next(carry, returned[0]), returned[1]
         if live is not None:
             kept = [self._held(live, t, old) for t, old in zip(leaves(self.carry), leaves(carry), strict=True)]
-            self.carry = _refilled(self.carry, kept)
+            self.carry = refilled(self.carry, kept)
             self.stacked = None if self.stacked is None else map_tree(lambda t: self._held(live, self._tensor(t), None), self.stacked)
         self.new = [self._number(t, "carry", old.source) for t, old in zip(leaves(self.carry), leaves(carry), strict=True)]
         self.ys = None if self.stacked is None else map_tree(lambda t: self._number(self._tensor(t), "y"), self.stacked)
@@ -135,8 +136,8 @@ class _Scan:
     # ------------------------------------------------------------ after the step
     def _next(self, old: Any, new: Any) -> Any:
         """The new carry, which is built like the old one."""
-        if shape_of(old) != shape_of(new):
-            raise refuse("A164", f"a step whose carry is {shape_of(new)}", f"init is {shape_of(old)}")
+        if described(old) != described(new):
+            raise refuse("A164", f"a step whose carry is {described(new)}", f"init is {described(old)}")
         made = map_tree(self._tensor, new)
         for a, b in zip(leaves(old), leaves(made), strict=True):
             if tuple(a.shape) != tuple(b.shape) or a.dtype != b.dtype:
@@ -272,39 +273,10 @@ class _Scan:
         return Direct(i, s.extents, s.dtype, s.axis_names, s.name, self.builder)
 
 
-def leaves(tree: Any) -> list[Any]:
-    """The tensors of a nest, in order."""
-    match tree:
-        case None:
-            return []
-        case dict():
-            return [x for v in tree.values() for x in leaves(v)]
-        case list() | tuple():
-            return [x for v in tree for x in leaves(v)]
-    return [tree]
-
-
-def shape_of(tree: Any) -> str:
-    """How a nest is built, in words."""
-    match tree:
-        case dict():
-            return "{" + ", ".join(f"{k}: {shape_of(v)}" for k, v in tree.items()) + "}"
-        case list() | tuple():
-            inner = ", ".join(map(shape_of, tree))
-            return f"[{inner}]" if isinstance(tree, list) else f"({inner})"
-    return "a tensor"
-
-
 def labels_of(t: Tensor) -> list[str]:
     from .ops.shapes import labels
 
     return labels(t.axis_names)
 
 
-def _refilled(tree: Any, parts: list[Any]) -> Any:
-    """The nest with other tensors in it."""
-    given = iter(parts)
-    return map_tree(lambda _: next(given), tree)
-
-
-__all__ = ["scan"]
+__all__ = ["Scan", "scan"]

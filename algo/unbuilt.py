@@ -12,8 +12,6 @@ UNBUILT: dict[str, tuple[str, str]] = {
     "cond": ("a branch on a tensor", "fl.where(condition, a, b) computes both sides"),
     "switch": ("a branch on a tensor", "fl.where(condition, a, b) computes both sides"),
     "while_loop": ("a loop on tensors", "fl.scan over a known number of steps"),
-    "jvp": ("differentiation", ""),
-    "vmap": ("vmap", "fl.stage with one more axis"),
     "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
     "data": ("data readers", "pass the data in as an input"),
     "dist": ("distributed programs", ""),

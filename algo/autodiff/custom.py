@@ -13,8 +13,8 @@ from ..expr import Const, Expr, refuse
 from ..graph import map_tree
 from ..tensor import Direct, Tensor
 from ..trace import build_stage
+from ..trees import leaves, refilled, same_shape
 from .aliases import alias, axis_names, bound
-from .trees import leaves, refilled, same_shape
 
 if TYPE_CHECKING:
     from .sweep import Adjoint, Sweep

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..building import Builder
@@ -11,6 +11,10 @@ from ..expr import Axis, Expr, Op, Read, axis, cast
 from ..extent import Extent
 from ..graph import Leaf, Reduction, Stage
 from ..rewriting import substitute
+from ..tensor import Direct
+
+Adjoint = Callable[[Sequence[Expr]], Expr]
+"""What is known of every element of a tensor, such as its adjoint, as a function of the index."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,17 @@ class Emitter:
         builder.add(made)
         return made
 
+    def materialised(self, of: Adjoint, t: Direct, dtype: str) -> Direct:
+        """What is known of a tensor's elements as a tensor: the stage that holds it, if one does."""
+        builder = self.builder
+        found = builder.stages.get(t.source) or builder.leaves[t.source]
+        axes = tuple(axis(n or f"i{d}") for d, n in enumerate(t.axis_names))
+        value = of(axes)
+        made = builder.stages.get(value.source) if isinstance(value, Read) and is_bare(value, axes) else None
+        if made is None or made.id in builder.aliases or made.extents != tuple(t.shape) or made.dtype != dtype:
+            made = self.emit(self.name_of(found), axes, t.shape, value, None, found.source, None, dtype)
+        return Direct(made.id, made.extents, made.dtype, made.axis_names, made.name, builder)
+
     def _unique(self, name: str) -> str:
         """A path below the method, whatever scope is open."""
         saved, self.builder.scopes = self.builder.scopes, []
@@ -73,6 +88,11 @@ class Emitter:
             return self.builder.unique(name)
         finally:
             self.builder.scopes = saved
+
+
+def is_bare(r: Read, axes: Sequence[Axis]) -> bool:
+    """Whether a read is of the whole tensor as it is."""
+    return len(r.index) == len(axes) and all(a is b for a, b in zip(r.index, axes, strict=True))
 
 
 def _wide(e: Expr) -> Expr:
@@ -99,4 +119,4 @@ def _own(axes: Sequence[Axis]) -> Mapping[Axis, Axis]:
     return out
 
 
-__all__ = ["Emitter"]
+__all__ = ["Adjoint", "Emitter", "is_bare"]

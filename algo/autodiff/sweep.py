@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..building import Builder
@@ -22,7 +22,7 @@ from ..rewriting import axes_of, children, rewrite, walk
 from ..tensor import Direct, conjuncts
 from .algebra import add, converted, is_masked, masked, zero
 from .boundaries import zones
-from .emitting import Emitter
+from .emitting import Adjoint, Emitter, is_bare
 from .indices import tidied
 from .local import active_nodes, arrivals
 from .predicates import Predicate, conjunction, holds_data
@@ -32,8 +32,6 @@ from .solving import Gather, Transpose, gather
 
 _FEW = 4
 """Points of a sum that is written out beside other contributions rather than made a stage."""
-Adjoint = Callable[[Sequence[Expr]], Expr]
-"""The adjoint of a tensor at an index."""
 
 
 @dataclass(frozen=True)
@@ -199,19 +197,7 @@ class Sweep:
 
     def materialised(self, adjoint: Adjoint, t: Direct) -> Direct:
         """The adjoint of a tensor as a tensor."""
-        found = self.builder.stages.get(t.source) or self.builder.leaves[t.source]
-        axes = tuple(axis(n or f"i{d}") for d, n in enumerate(t.axis_names))
-        value = adjoint(axes)
-        made = self.builder.stages.get(value.source) if isinstance(value, Read) else None
-        if (
-            made is None
-            or made.id in self.builder.aliases
-            or not isinstance(value, Read)
-            or not _is_bare(value, axes)
-            or made.extents != tuple(t.shape)
-        ):
-            made = self.out.emit(self.out.name_of(found), axes, t.shape, value, None, found.source, None, t.dtype)
-        return Direct(made.id, made.extents, made.dtype, made.axis_names, made.name, self.builder)
+        return self.out.materialised(adjoint, t, t.dtype)
 
     def _reader(self, id: int, dtype: str) -> Adjoint:
         return lambda index: Read(id, tuple(index), dtype)
@@ -271,7 +257,7 @@ class Sweep:
         made = self.out.emit(name, target.axes, target.shape, total, None, self._source(t, target), number, t.dtype)
         if is_masked(total) and not recurrent and (rest := conjunction(filter(holds_data, conjuncts(children(total)[0])))) is not None:
             self.conditions[t.id] = _at(rest, target.axes)
-        if recurrent and isinstance(total, Read) and _is_bare(total, target.axes):
+        if recurrent and isinstance(total, Read) and is_bare(total, target.axes):
             self.builder.aliases.add(made.id)
         if alone:
             self.builder.transposes[made.id] = target.terms[0].transpose
@@ -292,11 +278,6 @@ def _at(value: Expr, axes: Sequence[Axis]) -> Adjoint:
         return rewrite(value, lambda n: to.get(n) if isinstance(n, Axis) else None)
 
     return at
-
-
-def _is_bare(r: Read, axes: Sequence[Axis]) -> bool:
-    """Whether a read is of the whole tensor as it is."""
-    return len(r.index) == len(axes) and all(a is b for a, b in zip(r.index, axes, strict=True))
 
 
 def _pinned(g: Gather, targets: Sequence[Axis]) -> tuple[Expr | None, Expr]:

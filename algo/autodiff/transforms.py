@@ -17,11 +17,11 @@ from ..graph import map_tree
 from ..held import Parameter
 from ..modules import Module, Program, members
 from ..tensor import Direct, Tensor
+from ..trees import leaves, refilled, same_shape
 from .algebra import add
 from .aliases import alias, bound, path_of
 from .emitting import Emitter
 from .sweep import Adjoint, Sweep
-from .trees import leaves, refilled, same_shape
 
 
 # ---------------------------------------------------------------- of tensors
@@ -30,9 +30,9 @@ def gradients(loss: Tensor, wrt: Sequence[Tensor]) -> list[Tensor | None]:
 
     Stages are called METHOD/grad/LOSS/TENSOR. Raises AlgorithmError: a loss that is no float scalar, an integer tensor.
     """
-    loss = _settled(loss)
+    loss = settled(loss)
     _require_scalar(loss)
-    given = [_settled(t) for t in wrt]
+    given = [settled(t) for t in wrt]
     for t in given:
         _require_float(t)
     return _swept([loss], [lambda index: Const(1.0, loss.dtype, False)], given)
@@ -40,7 +40,7 @@ def gradients(loss: Tensor, wrt: Sequence[Tensor]) -> list[Tensor | None]:
 
 def _swept(results: Sequence[Direct], seeds: Sequence[Adjoint], wrt: Sequence[Direct]) -> list[Tensor | None]:
     builder = current()
-    label = _relative(results[0], builder)
+    label = relative(results[0], builder)
     given: dict[int, Adjoint] = {}
     for r, seed in zip(results, seeds, strict=True):
         given[r.source] = _both(given[r.source], seed) if r.source in given else seed
@@ -52,11 +52,11 @@ def _both(a: Adjoint, b: Adjoint) -> Adjoint:
     return lambda index: add(a(index), b(index))
 
 
-def _relative(t: Direct, builder: Builder) -> str:
+def relative(t: Direct, builder: Builder) -> str:
     return (path_of(t, builder) or t.label).removeprefix(f"{builder.method}/")
 
 
-def _settled(t: Tensor) -> Direct:
+def settled(t: Tensor) -> Direct:
     """A stage or leaf that holds the tensor; a view becomes one."""
     from ..ops.shapes import tensor
 
@@ -111,11 +111,11 @@ def value_and_grad(fn: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fal
             if not isinstance(value, Tensor | int | float):
                 asked = f"the gradient of a function that returns {type(value).__name__}"
                 raise refuse("A170", asked, "it returns one number", "has_aux=True for (value, more)")
-            loss = _settled(value)  # type: ignore[arg-type]
+            loss = settled(value)  # type: ignore[arg-type]
             _require_scalar(loss)
             wrt = [t for h in held.values() for t in h.inside]
             found = _swept([loss], [lambda index: Const(1.0, loss.dtype, False)], wrt)
-            each = iter(_or_zeros(found, wrt, _relative(loss, current())))
+            each = iter(_or_zeros(found, wrt, relative(loss, current())))
             out = tuple(held[k].filled(each) for k in places)
         except AlgorithmError as error:
             raise placed(error, source, current().method) from None
@@ -141,23 +141,23 @@ def grad(fn: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Cal
 
 
 def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """(fn(*primals), pull): pull(cotangent), built like the result, gives what arrives at each primal: sum_o cotangent[o] * d result[o]."""
+    """(fn(*primals), pull): pull(arriving), built like the result, gives what arrives at each primal: sum_o arriving[o] * d result[o]."""
     source = call_site()
     try:
-        held = {k: _Held(p, _argument_name(fn, k)) for k, p in enumerate(primals)}
-        outcome = map_tree(_settled, _called(fn, held, primals, {}))
+        held, outcome = held_arguments(fn, primals)
+        outcome = map_tree(settled, outcome)
     except AlgorithmError as error:
         raise placed(error, source, current().method) from None
     results = list(leaves(outcome))
 
-    def pull(cotangent: Any) -> tuple[Any, ...]:
+    def pull(arriving: Any) -> tuple[Any, ...]:
         try:
-            same_shape(outcome, cotangent, "the cotangent")
-            given = [_cotangent(c, r) for c, r in zip(leaves(cotangent), results, strict=True)]
+            same_shape(outcome, arriving, "the cotangent")
+            given = [cotangent(c, r) for c, r in zip(leaves(arriving), results, strict=True)]
             wrt = [t for h in held.values() for t in h.inside]
             floats = [(r, s) for r, s in zip(results, given, strict=True) if r.dtype in FLOATS]
             found = _swept([r for r, _ in floats], [s for _, s in floats], wrt) if floats else [None] * len(wrt)
-            each = iter(_or_zeros(found, wrt, _relative(results[0], current())))
+            each = iter(_or_zeros(found, wrt, relative(results[0], current())))
             return tuple(held[k].filled(each) for k in held)
         except AlgorithmError as error:
             raise placed(error, call_site(), current().method) from None
@@ -165,7 +165,13 @@ def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tup
     return outcome, pull
 
 
-def _cotangent(c: Any, result: Direct) -> Adjoint:
+def held_arguments(fn: Callable[..., Any], primals: Sequence[Any]) -> tuple[dict[int, _Held], Any]:
+    """The primals with aliases in place of their tensors, and what fn makes of them."""
+    held = {k: _Held(p, _argument_name(fn, k)) for k, p in enumerate(primals)}
+    return held, _called(fn, held, primals, {})
+
+
+def cotangent(c: Any, result: Direct) -> Adjoint:
     from ..ops.shapes import tensor
 
     t = bound(tensor(c, "cotangent"))
@@ -271,4 +277,4 @@ def _argument_name(fn: Callable[..., Any], place: int | str) -> str:
     return names[place] if place < len(names) else f"argument{place}"
 
 
-__all__ = ["grad", "gradients", "value_and_grad", "vjp"]
+__all__ = ["cotangent", "grad", "gradients", "held_arguments", "relative", "settled", "value_and_grad", "vjp"]

@@ -61,7 +61,8 @@ def _affine(e: Expr, box: Box) -> _Affine | None:
             found = _affine(inner, box)
             return _Affine(found.coefficients, found.constant, boundary) if found is not None and found.boundary is None else None
     form = linear(e)
-    if not form.is_affine:
+    known = set(box.axes)
+    if not all(a in known for a in form.atoms):  # data, or an axis that stands for data: what a scatter writes to
         return None
     return _Affine(tuple(box.sizes(form.coefficient(a)) for a in box.axes), box.sizes(form.constant), None)
 

@@ -277,3 +277,20 @@ def test_slabs_do_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = g.run(v, k)
     monkeypatch.setattr(interpreter.stages, "SLAB", 7)
     same(g.run(v, k), whole)
+
+
+def test_a_scatter_may_read_at_where_it_writes() -> None:
+    """The axis that data puts somewhere is a position like any other, in what is read to decide and in what is added."""
+
+    def larger(x: Any, i: Any) -> Any:
+        return fl.stage(
+            lambda s, b: fl.sum(lambda a: fl.where(i[a] == s, fl.where(x[a, b] > x[s, b], x[a, b] * x[s, 0], 0.0), 0.0)), extents={"s": 3}
+        )
+
+    g = np.random.default_rng(2)
+    x, i = g.standard_normal((6, 2)).astype(np.float32), np.array([2, 1, 2, 0, 1, 2], np.int32)
+    wanted = np.zeros((3, 2))
+    for a in range(6):
+        for b in range(2):
+            wanted[i[a], b] += x[a, b] * x[i[a], 0] if x[a, b] > x[i[a], b] else 0
+    near(run(larger, x, i), wanted)

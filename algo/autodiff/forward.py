@@ -1,0 +1,145 @@
+"""Forward mode: tangents of stages, each at its stage's own axes, by the same scalar rules that reverse mode uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..building import Builder, call_site, current, placed
+from ..dtypes import FLOATS, held
+from ..errors import AlgorithmError
+from ..expr import Expr, Op, Read, refuse, where
+from ..graph import Reduction, Stage, map_tree, ordered, units
+from ..recurrences import with_clocks
+from ..tensor import Direct
+from ..trees import leaves, refilled, same_shape
+from .algebra import add, converted, is_zero, zero
+from .emitting import Emitter
+from .local import active_nodes
+from .reductions import under_reduction
+from .rules import PULL
+from .sweep import Adjoint
+from .transforms import cotangent, held_arguments, relative, settled
+
+
+def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """(fn(*primals), its derivative along the tangents, which are built like the primals).
+
+    Stages are called METHOD/tangent/RESULT/STAGE. Raises AlgorithmError: tangents of another shape or type, a function with a derivative
+    of its own (fl.custom_vjp), which knows reverse mode only.
+    """
+    source = call_site()
+    try:
+        if len(primals) != len(tangents):
+            raise refuse("A174", f"{len(tangents)} tangents of {len(primals)} primals", "there is one for each")
+        held_, outcome = held_arguments(fn, primals)
+        given: dict[int, Adjoint] = {}
+        for h, t in zip(held_.values(), tangents, strict=True):
+            same_shape(h.tree, t, "the tangent")
+            for x, v in zip(h.inside, leaves(t), strict=True):
+                given[x.source] = cotangent(v, x)
+        outcome = map_tree(settled, outcome)
+        results = list(leaves(outcome))
+        sweep = _Forward(current(), given, results)
+        return outcome, refilled(outcome, [sweep.tangent_of(r) for r in results])
+    except AlgorithmError as error:
+        raise placed(error, source, current().method) from None
+
+
+class _Forward:
+    """The tangents of all stages between some tensors and the results."""
+
+    def __init__(self, builder: Builder, given: dict[int, Adjoint], results: Sequence[Direct]) -> None:
+        self.builder, self.tangents = builder, dict(given)
+        self.out = Emitter(builder, relative(results[0], builder), "tangent")
+        stages = ordered(s for i, s in builder.stages.items() if i in _needed(builder, results))
+        for unit in units(stages):
+            members = self._moving(unit)
+            if members and members[0].clock is not None:
+                self._recurrence(members)
+            else:
+                for s in members:
+                    self._emit(s, None)
+
+    def _moving(self, unit: Sequence[Stage]) -> list[Stage]:
+        """The stages of a unit that have a tangent."""
+        live = set(self.tangents)
+        found: dict[int, Stage] = {}
+        more = True
+        while more:
+            more = False
+            for s in unit:
+                known = s.id in live or s.op == "stop_gradient" or s.dtype not in FLOATS
+                if not known and active_nodes(s.value, live.__contains__):
+                    live.add(s.id)
+                    found[s.id] = s
+                    more = True
+        return [s for s in unit if s.id in found]
+
+    def _recurrence(self, members: Sequence[Stage]) -> None:
+        numbers = {s.id: self.builder.fresh() for s in members}
+        before = set(self.builder.stages)
+        for s in members:
+            self.tangents[s.id] = _reader(numbers[s.id], s.dtype)
+        for s in members:
+            self._emit(s, numbers[s.id])
+        clock = members[0].clock
+        assert clock is not None
+        made = [s for i, s in self.builder.stages.items() if i not in before]
+        self.builder.stages |= with_clocks(made, [(clock.axis.name, clock.reverse)])
+
+    def _emit(self, s: Stage, number: int | None) -> None:
+        if s.id in self.builder.rules:
+            why = "a rule for what arrives says nothing of what leaves"
+            raise refuse("A171", f"the tangent of {s.name}, which has a derivative of its own", why, "fl.vjp")
+        value = self._tangent(s.value)
+        reduction: Reduction | None = None
+        if s.reduction is not None:
+            reduction = Reduction("sum", s.reduction.axes, s.reduction.extents)
+            value = under_reduction(s, value, self.out)
+        elif held(s.dtype) != held(value.dtype):
+            value = converted(value, s.dtype)
+        made = self.out.emit(self.out.name_of(s), s.axes, s.extents, value, reduction, s.source, number, s.dtype)
+        self.tangents[s.id] = _reader(made.id, made.dtype)
+
+    def _tangent(self, e: Expr) -> Expr:
+        """How an expression moves with its reads."""
+        moving: dict[Expr, Expr] = {}
+        for n in active_nodes(e, self.tangents.__contains__):
+            match n:
+                case Read():
+                    moving[n] = self.tangents[n.source](n.index)
+                case Op(op="where" | "select", args=(c, a, b)):
+                    moving[n] = where(c, moving.get(a, zero(n.dtype)), moving.get(b, zero(n.dtype)))
+                case Op(op=op, args=args):
+                    if op not in PULL:
+                        raise refuse("A171", f"the derivative of {op}", "nobody said what it is", "fl.stop_gradient")
+                    total: Expr = zero(n.dtype)
+                    for k, argument in enumerate(args):
+                        if argument in moving and not is_zero(moving[argument]):
+                            total = add(total, converted(PULL[op][k](converted(moving[argument], n.dtype), n), n.dtype))
+                    moving[n] = total
+        return moving.get(e, zero(e.dtype))
+
+    def tangent_of(self, r: Direct) -> Direct:
+        to = r.dtype if r.dtype in FLOATS else "float32"
+        return self.out.materialised(self.tangents.get(r.source) or (lambda index: zero(to)), r, to)
+
+
+def _reader(id: int, dtype: str) -> Adjoint:
+    return lambda index: Read(id, tuple(index), dtype)
+
+
+def _needed(builder: Builder, results: Sequence[Direct]) -> set[int]:
+    """What the results depend on."""
+    found: set[int] = set()
+    pending = [r.source for r in results]
+    while pending:
+        i = pending.pop()
+        if i not in found:
+            found.add(i)
+            pending += builder.stages[i].sources if i in builder.stages else ()
+    return found
+
+
+__all__ = ["jvp"]
