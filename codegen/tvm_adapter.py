@@ -46,6 +46,7 @@ def pipeline(gpu: bool = False) -> Any:
             t.StmtSimplify(),
             t.RemoveNoOp(),
             t.CommonSubexprElim(),
+            conditions_in_place(),
             t.FP8ComputeLegalize(),
             t.VerifyMemory(),
             t.AnnotateEntryFunc(),
@@ -60,6 +61,47 @@ def pipeline(gpu: bool = False) -> Any:
             t.BF16StorageLegalize(),
         ]
         return tvm.ir.transform.Sequential(passes)(mod)
+
+    return run
+
+
+def conditions_in_place() -> Any:
+    """The pass that writes vectors made of comparisons back to where they are used.
+
+    TVM bounds the values of what has a name, and fails on a comparison of vectors there.
+    """
+    comparisons = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
+
+    def found(kinds: Any, root: Any) -> list[Any]:
+        some: list[Any] = []
+
+        def note(node: Any) -> Any:
+            some.append(node)
+            return node
+
+        tvm_ffi.structural_map(root, (kinds, note))
+        return some
+
+    def compares(bind: Any) -> bool:
+        return bind.value.ty.dtype.lanes > 1 and bool(found(comparisons, bind.value))
+
+    def restored(body: Any) -> Any:
+        if not any(map(compares, found(tirx.Bind, body))):
+            return body
+        named: dict[Any, Any] = {}
+
+        def statement(bind: Any) -> Any:
+            if not compares(bind):
+                return bind
+            named[bind.var] = bind.value
+            return tirx.Evaluate(tirx.IntImm("int32", 0))
+
+        return tvm_ffi.structural_map(body, [(tirx.Bind, statement), (tirx.Var, lambda v: named.get(v, v))])
+
+    @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
+    def run(mod: Any, _context: Any) -> Any:
+        changed = {v: f.with_body(restored(f.body)) if isinstance(f, tirx.PrimFunc) else f for v, f in mod.functions.items()}
+        return tvm.IRModule(changed, attrs=mod.attrs)
 
     return run
 

@@ -14,7 +14,7 @@ from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
 
 from .default.analysis import factors, follows, is_bare, pointwise, sites, volume
-from .default.rules import Chosen, Directives, _between, after_inlining, epilogue_of, row_members, strip_members
+from .default.rules import Chosen, Directives, after_inlining, epilogue_of, row_members, strip_members
 from .directives import (
     Cache,
     ComputeAt,
@@ -32,6 +32,7 @@ from .directives import (
     Unroll,
     Vectorize,
 )
+from .placing import between
 from .rewrites import operand_axes
 from .scheduled import Undecided
 
@@ -59,9 +60,9 @@ def _anchored(g: Graph, undecided: Undecided) -> dict[str, Directives]:
     """Undecided stages that the plan computes something in: the owner keeps the loop, and what stands between joins its kernel."""
     out: dict[str, Directives] = {}
     for i, owner, loop in undecided.anchors:
-        between = _between(g, i, owner)
+        found = between(g, i, owner)
         for s in g.stages:
-            if s.id not in undecided.stages or (s.id != owner and s.id not in between):
+            if s.id not in undecided.stages or (s.id != owner and s.id not in found):
                 continue
             if s.id != owner:
                 inner = (

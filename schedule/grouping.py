@@ -52,9 +52,16 @@ class Group:
 
 
 def group_stages(
-    g: Graph, placements: Mapping[int, Placement], together: Sequence[Sequence[int]], apart: Sequence[Apart] = ()
+    g: Graph,
+    placements: Mapping[int, Placement],
+    together: Sequence[Sequence[int]],
+    apart: Sequence[Apart] = (),
+    places: Sequence[Place] = (),
 ) -> tuple[Group, ...]:
-    """Kernels in an order in which each finds its inputs. Raises PlanError for one that encloses a stage outside it, or breaks `never`."""
+    """Kernels in an order in which each finds its inputs. Raises PlanError for one that encloses a stage outside it, or breaks `never`.
+
+    `places` are those of the groups of `together` in the plan.
+    """
     home = {s.id: s.id for s in g.stages}
 
     def root(i: int) -> int:
@@ -77,7 +84,9 @@ def group_stages(
     problems = _contradictions(g, root, apart)
     if problems:
         raise PlanError(problems)
-    order = _ordered(g, root, members_of, placements)
+    asked = {i: place for group, place in zip(together, places, strict=False) for i in group}
+    asked |= {i: p.directive.at() for i, p in placements.items() if p.directive is not None and p.directive.at().line}
+    order = _ordered(g, root, members_of, asked)
     groups = []
     for r in order:
         inside = set(members_of[r])
@@ -97,9 +106,7 @@ def _contradictions(g: Graph, root: Callable[[int], int], apart: Sequence[Apart]
     return out
 
 
-def _ordered(
-    g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]
-) -> list[int]:
+def _ordered(g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]], asked: Mapping[int, Place]) -> list[int]:
     """Groups in dependence order, those that make new values of state after the readers of the old ones as far as they may be: the new
     value can then be written over the old one. A cycle means that a group encloses something outside it."""
     needs: dict[int, set[int]] = {r: set() for r in members_of}
@@ -113,7 +120,7 @@ def _ordered(
     while left:
         ready = [r for r, need in left.items() if not need & left.keys()]
         if not ready:
-            raise PlanError([_enclosed(g, left, members_of, placements)])
+            raise PlanError([_enclosed(g, left, members_of, asked)])
         for r in [r for r in ready if not readers.get(r, frozenset()) & left.keys()] or ready[:1]:
             order.append(r)
             del left[r]
@@ -131,13 +138,12 @@ def _readers_of_old(g: Graph, root: Callable[[int], int]) -> Mapping[int, frozen
     return found
 
 
-def _enclosed(
-    g: Graph, left: Mapping[int, set[int]], members_of: Mapping[int, Sequence[int]], placements: Mapping[int, Placement]
-) -> Problem:
-    r = next((r for r in left if len(members_of[r]) > 1), next(iter(left)))
+def _enclosed(g: Graph, left: Mapping[int, set[int]], members_of: Mapping[int, Sequence[int]], asked: Mapping[int, Place]) -> Problem:
+    several = [r for r in left if len(members_of[r]) > 1]
+    r = next((r for r in several if asked.keys() & set(members_of[r])), several[0] if several else next(iter(left)))
     names = ", ".join(g[i].name for i in members_of[r])
     others = [g[i].name for q in left if q != r for i in members_of[q]]
-    place: Place = next((p.directive.at() for i, p in placements.items() if i in set(members_of[r]) and p.directive is not None), NOWHERE)
+    place = next((place for i, place in asked.items() if i in members_of[r]), NOWHERE)
     return place.problem(
         "P231",
         f"the kernel of {names} would need {', '.join(others)} before it is done and after it has begun",

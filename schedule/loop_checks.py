@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from fluorite.algo.errors import Problem
@@ -16,7 +17,8 @@ from .grouping import Placement
 from .machine import Machine
 from .nest import UNROLLED, VECTOR, Nest, shape
 from .notation.places import NOWHERE
-from .recurrences import clock_problems, placement_problems
+from .placing import between
+from .recurrences import clock_problems, not_within, placement_problems
 from .unscheduled import scatters, sorts, unscheduled
 
 SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
@@ -51,7 +53,27 @@ def loop_problems(
             problems.append(scattered_whole(stage, owner, at))
         else:
             problems += no_such_loops(stage, owner, nests[at.owner], at)
+        problems += following_problems(g, chosen, stage, owner, at, machine)
     return problems
+
+
+def following_problems(
+    g: Graph, chosen: Mapping[str, tuple[Directive, ...]], s: Stage, owner: Stage, at: Placement, machine: Machine
+) -> list[Problem]:
+    """P204: what the plan leaves open between s and its owner has to be computed at that loop too, and cannot."""
+    follows = replace(at, directive=None, after=False, kept=None)
+    for t in g.stages if not at.after else ():
+        if t.path in chosen or t.id not in between(g, s.id, owner.id):
+            continue
+        why = not_within(g, t, owner, follows)
+        if scatters(t, machine.is_gpu) or sorts(t, machine.is_gpu):
+            why = scattered_whole(t, owner, follows).why
+        if why:
+            place = at.directive.at("stage") if at.directive else NOWHERE
+            asked = f'{s.name} cannot be computed at {owner.name}\'s "{at.loop}"'
+            between_ = f"{t.name}, which reads it, would be computed there too: {why}"
+            return [place.problem("P204", asked, between_, (f"compute it at {t.name}", "compute_root"), path=s.path, source=s.source)]
+    return []
 
 
 def too_much_code(s: Stage, nest: Nest, ds: Sequence[Directive]) -> list[Problem]:

@@ -100,6 +100,25 @@ def _refused(s: Stage, d: Directive, code: str, asked: str, why: str, *try_: str
     return PlanError([d.at().problem(code, asked, why, try_, path=s.path, source=s.source)])
 
 
+def between(g: Graph, start: int, end: int) -> set[int]:
+    """Stages that read `start` and are read by `end`, directly or not."""
+
+    def neighbours(i: int, forward: bool) -> tuple[int, ...]:
+        stage = g.stage(i)
+        return tuple(c.id for c in g.consumers[i]) if forward else stage.sources if stage is not None else ()
+
+    def reached(i: int, forward: bool) -> set[int]:
+        seen: set[int] = set()
+        pending = [i]
+        while pending:
+            new = [n for n in neighbours(pending.pop(), forward) if n not in seen]
+            seen |= set(new)
+            pending += new
+        return seen
+
+    return (reached(start, True) & reached(end, False)) - {start, end}
+
+
 def _reaches(g: Graph, start: int, goal: int) -> bool:
     """Whether goal reads start, directly or not."""
     pending, seen = [start], set()

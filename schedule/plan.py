@@ -100,7 +100,8 @@ class ExecutionPlan(Record):
         if tree is None or (isinstance(tree, Leaf) and tree.is_null):
             tree = Keys((), Place(file, 1, 1))
         if not isinstance(tree, Keys):
-            raise PlanError(tree.place.problem("P008", f"a plan is a mapping of sections, this is {shape(tree)}"))
+            asked = f"a plan is a mapping of sections, this is {shape(tree)}"
+            raise PlanError(tree.place.problem("P008", asked, "each section has a name", ("schedule: {...}",)))
         return cls.from_tree(tree, problems)
 
     @classmethod

@@ -74,20 +74,23 @@ def placement_problems(g: Graph, placements: Mapping[int, Placement]) -> list[Pr
     for i, at in placements.items():
         s, owner = g.stage(i), g.stage(at.owner)
         assert s is not None and owner is not None
-        why = ""
-        if shared := next((t for t in (s, owner) if t.clock and len(members(g, t)) > 1), None):
-            names = ", ".join(t.name for t in members(g, shared))
-            why = f"{names} are one recurrence, computed together step by step"
-        elif at.kept is not None and (s.clock or owner.clock):
-            why = "what store_at keeps moves with its reader, and a recurrence needs all that is before it"
-        elif s.earlier and at.after:
-            why = f"{s.name} reads itself, so it needs all that is before it"
-        elif s.earlier and len(free_axes(s)) < len(s.axes) - 1:
-            why = f"{s.name} reads itself at other places than its own, so all of it is computed together"
-        if why:
+        if why := not_within(g, s, owner, at):
             place = at.directive.at("stage") if at.directive else NOWHERE
             out.append(_problem(s, place, f"{s.name} cannot be computed at {owner.name}", why, "compute_root", code="P273"))
     return out
+
+
+def not_within(g: Graph, s: Stage, owner: Stage, at: Placement) -> str:
+    """Why s cannot be computed at a loop of its owner, if one of them is part of a recurrence; empty if it can."""
+    if shared := next((t for t in (s, owner) if t.clock and len(members(g, t)) > 1), None):
+        return f"{', '.join(t.name for t in members(g, shared))} are one recurrence, computed together step by step"
+    if at.kept is not None and (s.clock or owner.clock):
+        return "what store_at keeps moves with its reader, and a recurrence needs all that is before it"
+    if s.earlier and at.after:
+        return f"{s.name} reads itself, so it needs all that is before it"
+    if s.earlier and len(free_axes(s)) < len(s.axes) - 1:
+        return f"{s.name} reads itself at other places than its own, so all of it is computed together"
+    return ""
 
 
 def _place(directives: Sequence[Directive], *kinds: type[Directive] | str) -> Place:
@@ -103,4 +106,4 @@ def _problem(s: Stage, place: Place, asked: str, why: str, *instead: str, code: 
     return place.problem(code, asked, why, instead, path=s.path, source=s.source)
 
 
-__all__ = ["clock_problems", "free_axes", "members", "placement_problems"]
+__all__ = ["clock_problems", "free_axes", "members", "not_within", "placement_problems"]

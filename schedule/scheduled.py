@@ -152,7 +152,7 @@ class _Work:
     def take_default(self, default: Default, machine: Machine) -> None:
         undecided = Undecided(
             frozenset(s.id for s in self.graph.stages if s.path not in self.chosen),
-            self.together(),
+            tuple(ids for ids, _ in self.together()),
             tuple((a.id, b.id) for a, b, _ in self.apart()),
             machine,
             self.plan.fusion.rest == "auto",
@@ -196,13 +196,13 @@ class _Work:
         return frozenset(s for s in seen if s not in self.written_into)
 
     # ------------------------------------------------------------ grouping
-    def together(self) -> tuple[tuple[int, ...], ...]:
+    def together(self) -> tuple[tuple[tuple[int, ...], Place], ...]:
+        """The plan's groups: their stages, and where each group is written."""
         out = []
         for n, group in enumerate(self.plan.fusion.groups):
+            place = self.plan.fusion.place_of("groups", n)
             try:
-                out += [
-                    tuple(s.id for s in g) for g in bind(group, self.graph.stages, self.plan.fusion.place_of("groups", n), self.graph.name)
-                ]
+                out += [(tuple(s.id for s in g), place) for g in bind(group, self.graph.stages, place, self.graph.name)]
             except PlanError as error:
                 self._note(error)
         return tuple(out)
@@ -239,7 +239,7 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
     if not work.problems:
         try:
             never = [Apart(work.computed_in(a.id), work.computed_in(b.id), (a.path, b.path), place) for a, b, place in apart]
-            groups = group_stages(work.graph, placements, together, never)
+            groups = group_stages(work.graph, placements, [ids for ids, _ in together], never, [place for _, place in together])
         except PlanError as error:
             work.problems += error.problems
     directives = {s.id: work.chosen.get(s.path, ()) for s in work.graph.stages}

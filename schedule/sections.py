@@ -63,10 +63,11 @@ class Target(Record):
         if self.kind == "cuda" and not self.arch:
             found.append(Complaint("kind", "cuda needs an arch", "", ("arch: sm_90",)))
         if self.kind != "cuda" and self.arch:
-            found.append(Complaint("arch", f"arch is for cuda, the target is {self.kind}"))
+            found.append(Complaint("arch", f"arch is for cuda, the target is {self.kind}", "", ("kind: cuda", "leave arch out")))
         if self.kind != "llvm" and (self.cpu != "native" or self.features):
+            field = "cpu" if self.cpu != "native" else "features"
             found.append(
-                Complaint("cpu" if self.cpu != "native" else "features", f"cpu and features are for llvm, the target is {self.kind}")
+                Complaint(field, f"cpu and features are for llvm, the target is {self.kind}", "", ("kind: llvm", f"leave {field} out"))
             )
         return found
 
@@ -171,7 +172,7 @@ class Variant(Record):
 
     def complaints(self) -> list[Complaint]:
         wrong = [name for name, value in self.when.items() if isinstance(value, tuple) and (len(value) != 2 or value[0] > value[1])]
-        return [Complaint("when", f"when/{name} takes two bounds, the lower first") for name in wrong]
+        return [Complaint("when", f"when/{name} takes two bounds, the lower first", "", (f"{name}: [1, 512]",)) for name in wrong]
 
 
 @dataclass(frozen=True)

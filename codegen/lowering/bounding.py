@@ -14,7 +14,7 @@ from fluorite.schedule.nest import THREAD, UNROLLED, VECTOR, shape
 from fluorite.schedule.notation.places import NOWHERE
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
 from fluorite.schedule.storage_rewrites import pads_of
-from fluorite.schedule.unscheduled import unscheduled
+from fluorite.schedule.unscheduled import sorts, unscheduled
 
 from ..gpu import nests
 from . import logic, placing
@@ -33,6 +33,8 @@ def boxes_at(work: Context, p: Placed, k: int, by_block: bool = False) -> dict[i
     s = p.stage
     for a in (*s.axes, *s.reduce_axes):
         box[a] = span(work, p, a, image(p.values[a], free), free if by_block else {})
+    if (row := sorts(s, work.plan.gpu)) is not None:  # which has no loop along the row that it sorts
+        box |= {a: whole(s.ranges[a]) for a in (row.axis, row.over)}
     return {s.id: box}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fluorite.algo.expr import Axis
 from fluorite.algo.graph import Stage
-from fluorite.schedule.directives import Directive, Reorder, Tile, Vectorize
+from fluorite.schedule.directives import Directive, Fuse, Reorder, Split, Tile, Vectorize
 from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loops
 from fluorite.schedule.nest import VECTOR, Loop, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
@@ -38,7 +38,9 @@ def check_arg(work: Context, s: Stage, nest: Nest) -> None:
         return
     first = next((n for n, loop in enumerate(nest.loops) if loop.reduction), len(nest.loops))
     wrong = next((loop for n, loop in enumerate(nest.loops) if not loop.reduction and (n > first or loop.kind == VECTOR)), None)
-    place = next((d.at() for d in work.plan.directives.get(s.id, ()) if isinstance(d, Reorder | Tile | Vectorize)), NOWHERE)
+    ds = work.plan.directives.get(s.id, ())
+    shaping = [d for kinds in (Reorder | Tile | Vectorize, Fuse | Split) for d in ds if isinstance(d, kinds)]
+    place = shaping[0].at() if shaping else NOWHERE
     if wrong is None and not keeps_order(s, nest):
         axes = ", ".join(a.name for a in s.reduce_axes)
         work.problems.append(

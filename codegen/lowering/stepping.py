@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from fluorite.algo.expr import Expr, Op, as_expr, axis, binary
 from fluorite.algo.graph import Stage
@@ -35,14 +36,15 @@ def inside(work: Context, p: Placed, k: int) -> Statement:
 
 
 def _choices(work: Context, p: Placed) -> list[Expr]:
-    """The comparisons of positions that decide choices in the stage's value."""
-    found: dict[Expr, None] = {}
-    for e in walk(evaluating.value_of(work, p)):
-        if isinstance(e, Op) and e.op in ("where", "select"):
-            for c in conjuncts(e.args[0]):
-                if isinstance(c, Op) and c.op in ("lt", "le") and is_index(c.args[0]) and is_index(c.args[1]):
-                    found[c] = None
-    return [c for c in found if c not in p.known]
+    """The comparisons of positions that decide choices in the stage's value. (What it reads may not have its memory yet.)"""
+    value = logic.eager(p.stage.value, p.stage.ranges, partial(evaluating.shape_of, work))
+    asked = (c for e in walk(value) if isinstance(e, Op) and e.op in ("where", "select") for c in conjuncts(e.args[0]))
+    found = dict.fromkeys(evaluating.over_loops(work, p, c) for c in asked if _of_positions(c))
+    return [c for c in found if _of_positions(c) and c not in p.known]
+
+
+def _of_positions(c: Expr) -> bool:
+    return isinstance(c, Op) and c.op in ("lt", "le") and is_index(c.args[0]) and is_index(c.args[1])
 
 
 def together(work: Context, unit: Sequence[Stage]) -> Statement:

@@ -12,6 +12,7 @@ from fluorite.algo.linear import linear
 
 from ..directives import ComputeAt, ComputeInline, Directive, Parallel
 from ..machine import Machine
+from ..placing import between
 from ..rewrites import inline
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
@@ -129,38 +130,19 @@ def anchor(g: Graph, undecided: Undecided) -> dict[str, Directives]:
     """Undecided stages that the plan computes something in: the owner keeps the loop, and what stands between is computed there too."""
     out: dict[str, Directives] = {}
     for i, owner, loop in undecided.anchors:
-        between = _between(g, i, owner)
+        found = between(g, i, owner)
         for s in g.stages:
             if s.id == owner and owner in undecided.stages:
-                if s.clock is not None:
+                if s.clock is not None or scatters(s, False) or sorts(s, False):
                     out[s.path] = ()
                     continue
                 first, last = s.axes[0].name, s.axes[-1].name
                 ds: list[Directive] = [Parallel(first)] if kernels.pays_parallel(s) else []
                 out[s.path] = (*ds, *(kernels.vector(s, last, undecided.machine) if last not in (loop, first) else ()))
-            elif s.id in between and s.id in undecided.stages:
+            elif s.id in found and s.id in undecided.stages:
                 spread = kernels.vector(s, s.axes[-1].name, undecided.machine) if s.axes and s.reduction is None and s.clock is None else ()
                 out.setdefault(s.path, (ComputeAt(stage="/" + g.path_of(owner), axis=loop), *spread))
     return out
-
-
-def _between(g: Graph, start: int, end: int) -> set[int]:
-    """Stages that read `start` and are read by `end`, directly or not."""
-
-    def neighbours(i: int, forward: bool) -> tuple[int, ...]:
-        stage = g.stage(i)
-        return tuple(c.id for c in g.consumers[i]) if forward else stage.sources if stage is not None else ()
-
-    def reached(i: int, forward: bool) -> set[int]:
-        seen: set[int] = set()
-        pending = [i]
-        while pending:
-            new = [n for n in neighbours(pending.pop(), forward) if n not in seen]
-            seen |= set(new)
-            pending += new
-        return seen
-
-    return (reached(start, True) & reached(end, False)) - {start, end}
 
 
 def loses_lanes(s: Stage, reader: Stage, machine: Machine) -> bool:

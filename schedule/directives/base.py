@@ -232,4 +232,4 @@ def fill_in(record: Record, values: Mapping[str, object]) -> None:
 def named_twice(field: str, names: tuple[str, ...]) -> list[Complaint]:
     """The complaint about a name that a list holds twice."""
     twice = [] if isinstance(names, Hole) else [name for i, name in enumerate(names) if name in names[:i]]
-    return [Complaint(field, f"{twice[0]} is named twice")] if twice else []
+    return [Complaint(field, f"{twice[0]} is named twice", "each name stands once")] if twice else []

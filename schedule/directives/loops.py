@@ -61,9 +61,9 @@ class Split(Directive):
         elif parts > 2 and not self.into:
             found.append(Complaint("factors", f"{parts} parts need names", "", ("into: [ko, km, ki]",)))
         elif self.into and len(self.into) != parts:
-            found.append(Complaint("into", f"into gives {len(self.into)} names to {parts} parts"))
+            found.append(Complaint("into", f"into gives {len(self.into)} names to {parts} parts", "each part has one"))
         if len(set(self.into)) != len(self.into):
-            found.append(Complaint("into", "into gives one name twice"))
+            found.append(Complaint("into", "into gives one name twice", "directives tell the parts apart by their names"))
         return found
 
 

@@ -108,3 +108,19 @@ def test_integers_wrap_where_the_compiler_knows_their_range(source: str, plan: s
     chosen = ExecutionPlan.from_yaml(f"schedule: {{'*': [{{{plan}}}]}}")
     for want, got in zip(g.run(x), fl.compile(g, chosen)(x), strict=True):
         np.testing.assert_array_equal(want, np.asarray(got))
+
+
+def test_conditions_of_lanes_in_several_places() -> None:
+    """Rows that are written out share which lanes are even, whatever TVM calls that."""
+
+    def model(x: Any) -> Any:
+        near = fl.edge(x)
+        h, w = x.shape
+        return fl.stage(lambda i, j: fl.where(j % 2 == 0, near[i, j // 2], near[i // 2, j]), extents={"i": h, "j": 2 * w}, name="out")
+
+    g = fl.trace(model, None, inputs={"x": fl.f32("h", "w")})
+    plan = ExecutionPlan.from_yaml("schedule: {out: [{split: {axis: i, factor: 2}}, {unroll: i_inner}, {vectorize: {axis: j, width: 4}}]}")
+    made = fl.compile(g, plan)
+    for shape in ((1, 1), (5, 7), (8, 16)):
+        x = np.random.default_rng(0).random(shape, np.float32)
+        np.testing.assert_array_equal(np.asarray(made(x)), g.run(x))

@@ -362,6 +362,7 @@ ROOTS = "schedule:\n  'four/*': [compute_root]\n"
         (best, BEST, "schedule:\n  best: [{reorder: [p, i, q]}]\n", 2, "P214", "loop i lies inside a loop of argmax"),
         (best, BEST, "schedule:\n  best: [{vectorize: {axis: i, width: 4}}]\n", 2, "P214", "loop i_inner is vectorised"),
         (best, BEST, "schedule:\n  best: [{tile: {p: 2, q: 2}}]\n", 2, "P214", "order of p, q"),
+        (best, BEST, "schedule:\n  best:\n    - split: {axis: q, factors: [~, 2, 4], into: [a, b, c]}\n    - fuse: [b, c]\n", 3, "P214", "order of p, q"),
         (
             product,
             {"x": fl.f32("n", 32), "w": fl.f32(32, "m")},

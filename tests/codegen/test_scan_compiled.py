@@ -83,6 +83,37 @@ def test_several_stages_under_plans_of_ones_own() -> None:
         assert caught.value.problems[0].code == code, caught.value.text()
 
 
+def mixed(x: Any) -> Any:
+    """A carry that each step mixes across its own axis, and a stage that reads all steps."""
+
+    def step(h: Any, e: Any) -> Any:
+        near = fl.edge(h)
+        new = fl.stage(lambda j: fl.maximum(near[j - 1], near[j + 1]) + e[j], name="mixed")
+        return new, new
+
+    shifted = fl.stage(lambda t, j: x[t, j] + 1, name="shifted")
+    every = fl.scan(step, fl.zeros((x.shape[1],)), shifted)[1]
+    return fl.stage(lambda j, t: every[t, j] * 2, name="turned")
+
+
+def test_producers_of_a_carry_inside_a_split_of_the_steps() -> None:
+    g, x = fl.trace(mixed, inputs={"x": fl.f32("t", "n")}), numbers(7, 19)
+    steps = "scan/mixed: [{split: {axis: t, factors: [3, 2, ~], into: [a, b, c]}}, {vectorize: {axis: j, width: 4}}]"
+    for place in "abc":
+        agrees(g, x, plan=f"schedule: {{zeros: [{{compute_at: {{stage: scan/mixed, axis: {place}}}}}], {steps}}}")
+
+
+def test_what_stands_between_has_to_follow_and_cannot() -> None:
+    g = fl.trace(mixed, inputs={"x": fl.f32("t", "n")})
+    for stage, axis in (("shifted", "j"), ("zeros", "t")):
+        plan = ExecutionPlan.from_yaml(f"schedule:\n  {stage}:\n    - compute_at: {{stage: turned, axis: {axis}}}\n", "p.yaml")
+        with pytest.raises(fl.PlanError) as caught:
+            driver.lower_variants(g, driver.prepared(plan, g)[0], TARGET)
+        (problem,) = caught.value.problems
+        assert (problem.code, problem.line, problem.column) == ("P204", 3, 27)
+        assert "mixed, which reads it, would be computed there too: mixed reads itself at other places" in problem.why
+
+
 def test_default_plans_can_be_written_down() -> None:
     g = fl.trace(network, inputs={"x": fl.f32("t", 4, 5), "w": fl.f32(5, 32), "u": fl.f32(32, 32)})
     text = driver.schedule(g, driver.prepared(ExecutionPlan(), g)[0], TARGET).text()

@@ -171,6 +171,21 @@ def test_rows_of_a_sort_are_loops() -> None:
         agrees(g, f"schedule: {{{plan}}}", [(5, 1), (30, 1)])
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_sort_needs_all_of_its_rows(axis: int) -> None:
+    """Its keys, computed at a loop over rows, are those of whole rows."""
+
+    def model(x: Any, y: Any) -> Any:
+        keys = fl.stage(lambda i, j: fl.sum(lambda k: x[i, k] * y[j, k]), name="keys")
+        return fl.argsort(keys, axis, descending=True)
+
+    g = fl.trace(model, inputs={"x": fl.f32("n", "m"), "y": fl.f32("n", "m")})
+    row = "ji"[axis]
+    keys = f"keys: [{{compute_at: {{stage: argsort/rank, axis: {row}}}}}, {{fuse: [i, j]}}]"
+    for rank in ("", f", rank: [{{parallel: {row}}}]"):
+        agrees(g, f"schedule: {{{keys}{rank}}}", [(1, 1), (7, 3), (33, 5)])
+
+
 def test_the_default_prints_as_directives_and_runs_once_over_what_is_scattered() -> None:
     g = fl.trace(rows, inputs={"ids": fl.i32(5000), "v": fl.f32(5000, 512)})
     made = lowered(g)

@@ -1,39 +1,48 @@
-"""Random programs under random plans against the oracle: ``python -m tests.fuzz --minutes 10``."""
+"""Random programs under random plans, or plans with random mistakes, against the oracle: ``python -m tests.fuzz --minutes 10``."""
 
 from __future__ import annotations
 
 import argparse
-import random
+import itertools
+import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 
-from .run import Failure, trial
+from .kinds import KINDS
+from .pool import outcomes
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("kind", nargs="?", choices=sorted(KINDS), default="plans")
     parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--trials", type=int, help="as many, however long they take")
+    parser.add_argument("--seed", type=int, default=0, help="where to begin")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", type=int, help="one seed, with its program and plan printed")
     chosen = parser.parse_args()
     if chosen.only is not None:
-        print(trial(chosen.only, verbose=True))
+        print(KINDS[chosen.kind](chosen.only, True))
         return 0
+    begun = time.monotonic()
     count: Counter[str] = Counter()
-    end = time.monotonic() + 60 * chosen.minutes
-    seed = chosen.seed
-    while time.monotonic() < end:
-        try:
-            count[trial(seed)] += 1
-        except Failure as failure:
-            count["failed"] += 1
-            print(f"seed {seed}: {failure}", flush=True)
-        seed += 1
-    print(f"{seed - chosen.seed} trials: " + ", ".join(f"{n} {what}" for what, n in count.most_common()))
+    for seed, said, _ in outcomes(chosen.kind, seeds(chosen.seed, chosen.trials, begun + 60 * chosen.minutes), chosen.jobs):
+        count["failed" if said.startswith("failed") else said] += 1
+        if said.startswith("failed"):
+            print(f"seed {seed}: {said}", flush=True)
+    outcome = ", ".join(f"{n} {what}" for what, n in count.most_common())
+    print(f"{count.total()} trials in {time.monotonic() - begun:.0f} s: {outcome}")
     return 1 if count["failed"] else 0
 
 
+def seeds(first: int, trials: int | None, end: float) -> Iterator[int]:
+    """As many as are asked for, else until the time is up."""
+    if trials is not None:
+        return iter(range(first, first + trials))
+    return itertools.takewhile(lambda _: time.monotonic() < end, itertools.count(first))
+
+
 if __name__ == "__main__":
-    random.seed(0)
     sys.exit(main())

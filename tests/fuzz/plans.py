@@ -34,8 +34,10 @@ from fluorite.schedule import (
     Unroll,
     Vectorize,
 )
-from fluorite.schedule.nest import PARALLEL, SERIAL, VECTOR, Nest, shape, start
+from fluorite.schedule.nest import PARALLEL, SERIAL, VECTOR, Nest, shape
+from fluorite.schedule.recurrences import clock_problems
 from fluorite.schedule.rewrites import operand_axes, rewrite_stage
+from fluorite.schedule.unscheduled import scatters, sorts, unscheduled
 
 _WIDTHS = (2, 4, 8, 16)
 
@@ -114,7 +116,8 @@ def _schedule(m: _Maker, s: Stage) -> None:
     if s.id not in m.graph.outputs and s.reduction is None and readers and m.chance(0.2):
         ds.append(ComputeInline())
         return
-    place = _place(m, s) if s.id not in m.graph.outputs and m.chance(0.7) else None
+    whole = s.id in m.graph.outputs or scatters(s, False) or sorts(s, False)
+    place = _place(m, s) if not whole and m.chance(0.7) else None
     if place is not None:
         m.placed[s.id] = place
         ds.append(ComputeAt(stage="/" + m.graph.path_of(place[0]), axis=place[1]))
@@ -127,7 +130,7 @@ def _schedule(m: _Maker, s: Stage) -> None:
     roots = [c for c in readers if c.id in m.nests and c.id not in m.placed]
     if place is None and roots and m.chance(0.1):
         m.together.append(("/" + s.path, "/" + roots[0].path))
-    nest = start(s.path, s.axes, s.extents, s.reduce_axes, s.reduction.extents if s.reduction else ())
+    nest = unscheduled(s, False)
     nest, _ = shape(nest, [d for d in ds if isinstance(d, Split)], lambda _: 16, "float32")
     nest = _marked(m, s, _shaped(m, s, nest, ds), ds)
     if place is not None and s.axes and m.chance(0.15):
@@ -169,10 +172,10 @@ def _window(m: _Maker, s: Stage, owner: int, loop: str, ds: list[Directive]) -> 
             ds.append(Fold(axis=m.rng.choice(s.axes).name, extent=m.rng.choice([2, 3, 4, 8])))
 
 
-def _try(nest: Nest, d: Directive, ds: list[Directive]) -> Nest:
+def _try(m: _Maker, s: Stage, nest: Nest, d: Directive, ds: list[Directive]) -> Nest:
     """The nest after the directive, which is kept if it is legal."""
     made, problems = shape(nest, [d], lambda _: 16, "float32")
-    if problems:
+    if problems or clock_problems(m.graph, s, made, [*ds, d]):
         return nest
     ds.append(d)
     return made
@@ -190,19 +193,19 @@ def _shaped(m: _Maker, s: Stage, nest: Nest, ds: list[Directive]) -> Nest:
         ):
             case "split":
                 tail = rng.choice(["auto", "auto", "guard", "shift"])
-                nest = _try(nest, Split(name, rng.choice([1, 2, 3, 4, 8, 16]), tail=tail), ds)
+                nest = _try(m, s, nest, Split(name, rng.choice([1, 2, 3, 4, 8, 16]), tail=tail), ds)
             case "factors":
                 factors = rng.sample([None, rng.choice([2, 3, 4]), rng.choice([2, 8])], 3)
                 parts = tuple(f"{name}{len(nest.gone)}{c}" for c in "abc")
-                nest = _try(nest, Split(name, factors=tuple(factors), into=parts), ds)
+                nest = _try(m, s, nest, Split(name, factors=tuple(factors), into=parts), ds)
             case "tile":
                 some = rng.sample(nest.names, min(2, len(nest.names)))
-                nest = _try(nest, Tile({n: rng.choice([2, 4, 8, 16]) for n in some}), ds)
+                nest = _try(m, s, nest, Tile({n: rng.choice([2, 4, 8, 16]) for n in some}), ds)
             case "reorder":
-                nest = _try(nest, Reorder(*rng.sample(nest.names, len(nest.names))), ds)
+                nest = _try(m, s, nest, Reorder(*rng.sample(nest.names, len(nest.names))), ds)
             case "fuse":
                 n = rng.randrange(len(nest.loops))
-                nest = _try(nest, Fuse(*nest.names[n : n + 2]), ds) if n + 1 < len(nest.loops) else nest
+                nest = _try(m, s, nest, Fuse(*nest.names[n : n + 2]), ds) if n + 1 < len(nest.loops) else nest
     return nest
 
 
@@ -210,17 +213,17 @@ def _marked(m: _Maker, s: Stage, nest: Nest, ds: list[Directive]) -> Nest:
     rng = m.rng
     first = next((n for n, loop in enumerate(nest.loops) if loop.reduction), len(nest.loops))
     if s.id not in m.placed and first and m.chance(0.5):
-        nest = _try(nest, Parallel(nest.names[rng.randrange(min(2, first))]), ds)
-    if m.chance(0.6) and not (s.reduction is not None and s.reduction.kind.startswith("arg")):
-        nest = _vectorized(m, nest, ds)
+        nest = _try(m, s, nest, Parallel(nest.names[rng.randrange(min(2, first))]), ds)
+    if m.chance(0.6) and not (s.reduction is not None and s.reduction.kind.startswith("arg")) and not sorts(s, False):
+        nest = _vectorized(m, s, nest, ds)
     for loop in rng.sample(nest.loops, len(nest.loops)):
         if m.chance(0.12) and loop.kind == SERIAL:
             small = isinstance(loop.extent, int) and loop.extent <= 4
-            nest = _try(nest, Unroll(loop.name) if small else Unroll(loop.name, factor=2), ds)
+            nest = _try(m, s, nest, Unroll(loop.name) if small else Unroll(loop.name, factor=2), ds)
     return nest
 
 
-def _vectorized(m: _Maker, nest: Nest, ds: list[Directive]) -> Nest:
+def _vectorized(m: _Maker, s: Stage, nest: Nest, ds: list[Directive]) -> Nest:
     """One loop in vectors: the innermost that is no reduction, or another with nothing but constant loops inside."""
     loops = [n for n, loop in enumerate(nest.loops) if not loop.reduction and loop.kind == SERIAL]
     free = [n for n in loops if all(isinstance(x.extent, int) and x.extent <= 16 and x.kind != PARALLEL for x in nest.loops[n + 1 :])]
@@ -228,9 +231,9 @@ def _vectorized(m: _Maker, nest: Nest, ds: list[Directive]) -> Nest:
         return nest
     loop = nest.loops[m.rng.choice(free)]
     if isinstance(loop.extent, int) and loop.extent <= 32 and m.chance(0.5):
-        return _try(nest, Vectorize(loop.name), ds)
+        return _try(m, s, nest, Vectorize(loop.name), ds)
     tail = m.rng.choice(["auto", "auto", "shift", "guard"])
-    return _try(nest, Vectorize(loop.name, width=m.rng.choice(_WIDTHS), tail=tail), ds)
+    return _try(m, s, nest, Vectorize(loop.name, width=m.rng.choice(_WIDTHS), tail=tail), ds)
 
 
 def _mistake(m: _Maker) -> None:

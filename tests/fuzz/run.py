@@ -6,78 +6,113 @@ import random
 from typing import Any
 
 import numpy as np
-from fluorite.algo.errors import FluoriteError
+from fluorite.algo.errors import FluoriteError, RunError
 from fluorite.algo.extent import evaluate
+from fluorite.algo.graph import Graph
+from fluorite.algo.numerics import compare, weakest
+from fluorite.cli.codes import all_codes
 from fluorite.codegen import driver
+from fluorite.codegen.compiled import Compiled
+from fluorite.codegen.diagnosis import every_problem
+from fluorite.schedule import ExecutionPlan
 
 from .plans import plan
 from .programs import program
+from .repair import repaired
 
 
 class Failure(Exception):
     """The compiled program is wrong, or something other than a refusal went wrong."""
 
 
+_ROUNDS = 12
+"""How often what is refused is taken out of a plan."""
+
+
 def trial(seed: int, verbose: bool = False) -> str:
-    """ "agrees" or "refused". Raises Failure."""
+    """ "agrees", "agrees once repaired" or why not. Raises Failure."""
     rng = random.Random(seed)
     try:
         g, symbols = program(rng)
     except FluoriteError as error:
         return f"no program ({error.problems[0].code})"
-    p = plan(rng, g)
-    if verbose:
-        print(g.text(), "\n", p.to_yaml(), symbols)
-    try:
-        compiled = driver.compile_graph(g, p, cache=False)
-    except FluoriteError as error:
-        if not error.problems or not all(q.asked or q.why for q in error.problems):
-            raise Failure(f"a refusal without a sentence: {error.problems}") from error
+    text = plan(rng, g).to_yaml()
+    for n in range(_ROUNDS):
         if verbose:
-            print(error)
-        return "refused"
+            print(g.text(), "\n", text, symbols)
+        try:
+            compiled = built(g, ExecutionPlan.from_yaml(text))
+        except FluoriteError as error:
+            sentences(error)
+            if verbose:
+                print(error)
+            left = repaired(text, error.problems)
+            if left is None:
+                return refusal(error)
+            text = left
+            continue
+        assert compiled is not None
+        if verbose:
+            print(compiled.variants[0].text())
+        agrees(g, compiled, symbols, seed)
+        return "agrees once repaired" if n else "agrees"
+    return "refused"
+
+
+def built(g: Graph, plan: ExecutionPlan, compile_it: bool = True) -> Compiled | None:
+    """As a plan file is compiled; only as far as its kernels if not `compile_it`. Raises FluoriteError, Failure."""
+    try:
+        with every_problem(g, plan):
+            if compile_it:
+                return driver.compile_graph(g, plan, cache=False)
+            chosen, _ = driver.prepared(plan, g)
+            driver.lower_variants(g, chosen, driver.host_target(chosen))
+            return None
+    except FluoriteError:
+        raise
     except Exception as error:
         raise Failure(f"{type(error).__name__}: {str(error)[:300]}") from error
-    if verbose:
-        print(compiled.variants[0].text())
-    model = driver.assemble(compiled.manifest("fuzz"), compiled.library, {})
+
+
+def sentences(error: FluoriteError, file: str = "plan") -> None:
+    """Each problem says where, what and why. Raises Failure."""
+    for p in error.problems:
+        placed = p.kind != "plan" or (p.line and p.column and p.file)
+        if not (p.code in all_codes() and p.asked and (p.why or p.try_) and placed):
+            raise Failure(f"a refusal without a place or a reason: {p}")
+    if not error.text():
+        raise Failure("a refusal without a text")
+
+
+def refusal(error: FluoriteError) -> str:
+    return f"refused ({error.problems[0].code})"
+
+
+def agrees(g: Graph, compiled: Compiled, symbols: dict[str, int], seed: int, bounded: bool = False) -> None:
+    """Every method on random inputs within the tolerance of the plan's class; what is `bounded` may refuse extents. Raises Failure."""
+    model = driver.assemble(compiled.manifest("fuzz"), compiled.library, driver.parameter_arrays(g))
     compiled.library.unlink(missing_ok=True)
+    numerics = weakest(*(v.numerics for v in compiled.variants))
     for method in g.methods:
         inputs = [values(seed, g[i].dtype, [evaluate(n, symbols) for n in g[i].shape]) for i in method.inputs]
         try:
             got = getattr(model, method.name)(*inputs)
+        except RunError as error:
+            if bounded and {p.code for p in error.problems} == {"R107"}:
+                continue
+            raise Failure(f"refused when called: {error}") from error
         except Exception as error:
             raise Failure(f"{type(error).__name__} when called: {str(error)[:300]}") from error
-        compare(got, g.run(*inputs, method=method.name))
-    return "agrees"
+        for found in compare(g, method.name, tuple(inputs), got, numerics, driver.parameter_arrays(g)):
+            if not found.ok:
+                raise Failure(found.text())
 
 
 def values(seed: int, dtype: str, shape: list[int]) -> np.ndarray[Any, Any]:
+    """Small numbers of both signs, where the type has them."""
     numbers = np.random.default_rng(seed)
     if dtype == "bool":
         return numbers.random(shape) < 0.6
     if "int" in dtype:
         return numbers.integers(0 if dtype.startswith("u") else -4, 9, shape).astype(dtype)
     return (numbers.random(shape) * 2 - 1).astype(dtype)
-
-
-def compare(got: Any, wanted: Any) -> None:
-    if isinstance(wanted, dict):
-        for key in wanted:
-            compare(got[key], wanted[key])
-        return
-    if got.shape != wanted.shape or got.dtype != wanted.dtype:
-        raise Failure(f"{got.dtype}{got.shape} instead of {wanted.dtype}{wanted.shape}")
-    if not wanted.size:
-        return
-    if wanted.dtype.kind != "f":
-        if not np.array_equal(got, wanted):
-            raise Failure(f"{np.sum(got != wanted)} of {got.size} {got.dtype} differ")
-        return
-    finite = np.isfinite(wanted)
-    if not np.array_equal(np.where(finite, 0, wanted), np.where(finite, 0, got), equal_nan=True):
-        raise Failure("infinities or NaNs differ")
-    exact, made = (np.where(finite, a, 0).astype(np.float64) for a in (wanted, got))
-    error = np.max(np.abs(made - exact)) / (1 + np.max(np.abs(exact)))  # of the largest: what cancels has its rounding
-    if not error < 1e-4:
-        raise Failure(f"differs by {error:.2g}")

@@ -10,6 +10,7 @@ from fluorite.algo.errors import PlanError
 from fluorite.algo.graph import Graph
 from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.grouping import Apart, Group, Placement, group_stages
+from fluorite.schedule.notation.places import Place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,6 +65,13 @@ def test_a_kernel_may_not_enclose_a_stage_of_another() -> None:
         grouped("ad")
     (problem,) = caught.value.problems
     assert problem.code == "P231" and "kernel of a, d would need b" in problem.asked and "compute b in it as well" in problem.try_
+
+
+def test_the_place_of_a_group_that_encloses() -> None:
+    place = Place("p.yaml", 2, 18)
+    with pytest.raises(PlanError) as caught:
+        group_stages(G, {}, [[ID["a"], ID["d"]]], places=[place])
+    assert (caught.value.problems[0].code, caught.value.problems[0].line) == ("P231", 2)
 
 
 def test_the_place_of_a_placement_that_encloses() -> None:
