@@ -21,9 +21,9 @@ __version__ = "0.1.0"
 
 _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
-    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "custom_vjp", "f8e4m3", "f8e5m2", "f16",
-    "f32", "f64", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan", "scope",
-    "stage", "state", "stop_gradient", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap",
+    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "cond", "custom_vjp", "f8e4m3", "f8e5m2",
+    "f16", "f32", "f64", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan",
+    "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         Spec,
         Stage,
         Tensor,
+        cond,
         custom_vjp,
         function,
         grad,
@@ -125,6 +126,7 @@ if TYPE_CHECKING:
         stage,
         state,
         stop_gradient,
+        switch,
         value_and_grad,
         vjp,
         vmap,
@@ -156,6 +158,7 @@ if TYPE_CHECKING:
         "Tensor",
         "bf16",
         "boolean",
+        "cond",
         "custom_vjp",
         "extent",
         "f8e4m3",
@@ -183,6 +186,7 @@ if TYPE_CHECKING:
         "stage",
         "state",
         "stop_gradient",
+        "switch",
         "trace",
         "u8",
         "u16",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .autodiff import custom_vjp, grad, gradients, jvp, stop_gradient, value_and_grad, vjp, vmap
+from .branching import cond, switch
 from .building import function, scope
 from .dtypes import DTYPES, canonical
 from .errors import AlgorithmError, ArtifactError, BuildError, FluoriteError, InternalError, PlanError, Problem, RunError
@@ -22,7 +23,7 @@ from .unbuilt import UNBUILT, Unbuilt
 __all__ = [
     "DTYPES", "UNBUILT", "AlgorithmError", "ArtifactError", "BuildError", "DType", "Dim", "Expr", "Extent", "FluoriteError", "Graph",
     "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Reduction", "RunError", "Spec", "Stage",
-    "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "custom_vjp", "f8e4m3", "f8e5m2", "f16", "f32", "f64", "function", "grad",
+    "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "cond", "custom_vjp", "f8e4m3", "f8e5m2", "f16", "f32", "f64", "function", "grad",
     "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan", "scope", "stage", "state", "stop_gradient",
-    "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap",
+    "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

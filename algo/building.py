@@ -15,7 +15,7 @@ import numpy as np
 
 from .dtypes import canonical
 from .errors import AlgorithmError
-from .expr import refuse
+from .expr import Expr, refuse
 from .extent import Extent
 from .graph import Leaf, Stage
 from .tensor import Direct, Tensor
@@ -52,6 +52,8 @@ class Builder:
     aliases: set[int] = field(default_factory=set)  # stages that only give a tensor another identity; none of them is in the Graph
     transposes: dict[int, Transpose] = field(default_factory=dict)  # a gradient's stage -> what it was solved from
     rules: dict[int, Rule] = field(default_factory=dict)  # a result -> how its adjoint goes on, where the user says so
+    when: Expr | None = None  # the condition of the stages being made
+    known: tuple[Expr, ...] = ()  # the conditions whose stages may be read
 
     def fresh(self) -> int:
         self.next_id += 1
@@ -69,6 +71,21 @@ class Builder:
     def has(self, id: int, rank: int) -> bool:
         """Whether a tensor of this rank still means what it was made as: the stages of a scan's step get one axis more when it is done."""
         return id not in self.closed and (id not in self.stages or len(self.stages[id].axes) == rank)
+
+    def decided(self, id: int) -> bool:
+        """Whether a tensor has a value wherever the stages being made have: not what was made in a branch that is left."""
+        made = self.stages.get(id)
+        return made is None or made.when is None or any(made.when is c for c in self.known)
+
+    @contextmanager
+    def branch(self, when: Expr | None) -> Iterator[None]:
+        """Stages made inside are computed where the condition holds (a complete one, conditions around it included)."""
+        saved = self.when, self.known
+        self.when, self.known = when, self.known if when is None else (*self.known, when)
+        try:
+            yield
+        finally:
+            self.when, self.known = saved
 
     def leaf(
         self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,6 +54,7 @@ class Stage:
     """value(axes) for every point of the box of extents; with a reduction, combined over its axes as well.
 
     With a clock the stage is part of a recurrence: it may read itself, and the others of its group, at earlier steps.
+    Where `when` is false the stage has no value: it need not be computed, and nothing may depend on it there.
     """
 
     id: int
@@ -69,6 +70,7 @@ class Stage:
     origin: str = "user"  # user | derived
     source: str = ""  # file:line of the user's call
     clock: Clock | None = None
+    when: Expr | None = None  # a condition over the axes
 
     @property
     def name(self) -> str:
@@ -107,7 +109,8 @@ class Stage:
 
     @cached_property
     def reads(self) -> tuple[Read, ...]:
-        return tuple(reads(self.value))
+        """The reads of the value and of the condition."""
+        return tuple(reads(self.value)) if self.when is None else tuple(dict.fromkeys((*reads(self.value), *reads(self.when))))
 
     @cached_property
     def sources(self) -> tuple[int, ...]:
@@ -138,6 +141,8 @@ class Stage:
             body = f"{self.reduction.kind}({over} | {body})"
         if self.clock:
             domain += f"; step by step along {self.clock.axis.name}{' from the last' if self.clock.reverse else ''}"
+        if self.when is not None:
+            domain += f"; when {show(self.when, name)}"
         return f"{self.path}({domain}): {self.dtype} = {body}" + (f"    # {self.source}" if self.source else "")
 
 
@@ -268,6 +273,11 @@ class Graph:
             if s.sources and s.op != "pack at call" and s.id not in self.updates and all(same):
                 found.add(s.id)
         return frozenset(found)
+
+    @cached_property
+    def conditions(self) -> frozenset[int]:
+        """The tensors that decide whether stages are computed."""
+        return frozenset(r.source for s in self.stages if s.when is not None for r in reads(s.when))
 
     @cached_property
     def consumers(self) -> Mapping[int, tuple[Stage, ...]]:
@@ -423,5 +433,9 @@ def redirect(s: Stage, to: Mapping[int, int]) -> Stage:
     """The stage reading other producers."""
     if not any(r.source in to for r in s.reads):
         return s
-    value = rewrite(s.value, lambda e: Read(to[e.source], e.index, e.dtype) if isinstance(e, Read) and e.source in to else None)
-    return replace(s, value=value)
+    return rewritten(s, lambda e: Read(to[e.source], e.index, e.dtype) if isinstance(e, Read) and e.source in to else None)
+
+
+def rewritten(s: Stage, rule: Callable[[Expr], Expr | None]) -> Stage:
+    """The stage with a rule applied to its expressions."""
+    return replace(s, value=rewrite(s.value, rule), when=None if s.when is None else rewrite(s.when, rule))

@@ -16,11 +16,10 @@ from .building import Builder, call_site, current, opened, placed
 from .errors import AlgorithmError
 from .expr import Axis, Expr, Read, as_expr, axis, refuse, where
 from .extent import Extent
-from .graph import Stage, map_tree
-from .held import Parameter
+from .graph import Stage, map_tree, rewritten
 from .linear import simplify
+from .passing import bound, labels_of
 from .recurrences import with_clocks
-from .rewriting import rewrite
 from .tensor import Direct, Index, Tensor, View
 from .trace import build_stage
 from .trees import described, leaves, refilled
@@ -164,7 +163,7 @@ class Scan:
 
     def _number(self, t: Tensor, name: str, old: int | None = None) -> int:
         """The id of a tensor of the step, or of the carry `old` where it comes back as it was; views and slices become stages."""
-        t = t.now() if isinstance(t, Parameter) else t
+        t = bound(t)
         if isinstance(t, Direct) and (t.source in self.builder.stages and t.source not in self.before):
             return t.source
         if isinstance(t, Direct) and t.source == old:
@@ -231,8 +230,8 @@ class Scan:
             new = self.next[e.source]
             return where(later, Read(new, (last, *e.index) if new in moving else e.index, e.dtype), first)
 
-        value = simplify(rewrite(s.value, rule), ranges)
-        return replace(s, axes=(t, *s.axes), extents=(self.length, *s.extents), value=value)
+        made = rewritten(s, rule)
+        return replace(made, axes=(t, *s.axes), extents=(self.length, *s.extents), value=simplify(made.value, ranges))
 
     def _outside(self, s: Stage) -> Stage:
         """A stage that is the same at every step: what it reads of a carry that never changes is the carry's start."""
@@ -241,7 +240,7 @@ class Scan:
             unchanged = isinstance(e, Read) and e.source in self.unchanged
             return self.slots[e.source].outside.resolve(e.index, s.ranges, ()) if unchanged and isinstance(e, Read) else None
 
-        return replace(s, value=rewrite(s.value, rule)) if any(i in self.unchanged for i in s.sources) else s
+        return rewritten(s, rule) if any(i in self.unchanged for i in s.sources) else s
 
     # ------------------------------------------------------------ results
     def _last(self, first: Tensor, new: int, moving: set[int]) -> Tensor:
@@ -271,12 +270,6 @@ class Scan:
     def _whole(self, i: int) -> Direct:
         s = self.builder.stages[i]
         return Direct(i, s.extents, s.dtype, s.axis_names, s.name, self.builder)
-
-
-def labels_of(t: Tensor) -> list[str]:
-    from .ops.shapes import labels
-
-    return labels(t.axis_names)
 
 
 __all__ = ["Scan", "scan"]

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from .expr import Expr, Size, as_expr, refuse
 from .extent import Extent, substitute, symbol
-from .graph import Graph, Leaf, Reduction, Stage
+from .graph import Graph, Leaf, Reduction, Stage, rewritten
 from .linear import simplify
-from .rewriting import rewrite
 
 
 def specialise(g: Graph, values: Mapping[str, int], method: str | None = None) -> Graph:
@@ -43,7 +42,7 @@ def specialise(g: Graph, values: Mapping[str, int], method: str | None = None) -
             given = ", ".join(f"{k}={v}" for k, v in values.items())
             raise refuse("A141", f"{s.path} with {given}", f"its axis {negative[0]} would have the extent {negative[1]}", "larger extents")
         reduction = s.reduction and Reduction(s.reduction.kind, s.reduction.axes, tuple(map(extent, s.reduction.extents)))
-        new = replace(s, extents=extents, reduction=reduction, value=rewrite(s.value, value))
+        new = replace(rewritten(s, value), extents=extents, reduction=reduction)
         return replace(new, value=simplify(new.value, new.ranges))
 
     return replace(g, leaves=tuple(map(leaf, g.leaves)), stages=tuple(map(stage, g.stages)))

@@ -158,6 +158,13 @@ class Direct(Tensor):
                 "inside it is the value at one step, outside there are all of them",
                 "return it from the step as part of the carry or of what is stacked",
             )
+        if self.owner is not None and not current().decided(self.source):
+            raise refuse(
+                "A193",
+                f"{self.label} outside the branch that makes it",
+                "where the other branch is taken it has no value",
+                "return it from both branches of the fl.cond",
+            )
 
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:
         self.require_mine()

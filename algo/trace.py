@@ -169,6 +169,7 @@ def _finish(
         role=builder.role,
         source=source,
         origin=origin,
+        when=builder.when,
     )
     if reduction is not None and not has_identity(made):
         require_elements(reduction.kind, reduction.extents, made.extents)

@@ -24,12 +24,14 @@ def leaves(tree: Any) -> list[Any]:
 def refilled(tree: Any, parts: Iterable[Any]) -> Any:
     """The nest with other leaves in it."""
     given = iter(parts)
-    return map_tree(lambda _: next(given), tree)
+    return map_tree(lambda t: None if t is None else next(given), tree)
 
 
 def described(tree: Any) -> str:
     """How a nest is built, in words."""
     match tree:
+        case None:
+            return "nothing"
         case dict():
             return "{" + ", ".join(f"{k}: {described(v)}" for k, v in tree.items()) + "}"
         case list() | tuple():

@@ -9,8 +9,6 @@ from .errors import AlgorithmError, Problem
 UNBUILT: dict[str, tuple[str, str]] = {
     "extern": ("an extern stage", "write it as an index expression in fl.stage"),
     "reduce": ("a user-defined reduction", "fl.sum, prod, max, min, any, all, argmax or argmin"),
-    "cond": ("a branch on a tensor", "fl.where(condition, a, b) computes both sides"),
-    "switch": ("a branch on a tensor", "fl.where(condition, a, b) computes both sides"),
     "while_loop": ("a loop on tensors", "fl.scan over a known number of steps"),
     "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
     "data": ("data readers", "pass the data in as an input"),

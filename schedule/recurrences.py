@@ -8,7 +8,7 @@ from fluorite.algo.errors import Problem
 from fluorite.algo.expr import Axis
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
-from fluorite.algo.rewriting import axes_of
+from fluorite.algo.rewriting import axes_of, reads
 
 from .directives import Directive, Fuse, Parallel, Reorder, Tile, Vectorize
 from .grouping import Placement
@@ -69,7 +69,7 @@ def _only(s: Stage, nest: Nest, loop: Loop, free: set[Axis]) -> bool:
 
 
 def placement_problems(g: Graph, placements: Mapping[int, Placement]) -> list[Problem]:
-    """P273: recurrences that a plan computes inside other stages, or other stages inside them, where that cannot be."""
+    """P273: recurrences that a plan computes inside other stages, or other stages inside them, where that cannot be; and conditions."""
     out = []
     for i, at in placements.items():
         s, owner = g.stage(i), g.stage(at.owner)
@@ -81,7 +81,10 @@ def placement_problems(g: Graph, placements: Mapping[int, Placement]) -> list[Pr
 
 
 def not_within(g: Graph, s: Stage, owner: Stage, at: Placement) -> str:
-    """Why s cannot be computed at a loop of its owner, if one of them is part of a recurrence; empty if it can."""
+    """Why s cannot be computed at a loop of its owner, if one of them is part of a recurrence, or s a condition; empty if it can."""
+    if s.id in g.conditions:
+        reader = next(t.name for t in g.stages if t.when is not None and s.id in {r.source for r in reads(t.when)})
+        return f"it decides whether {reader} is computed, and is asked before all loops of that"
     if shared := next((t for t in (s, owner) if t.clock and len(members(g, t)) > 1), None):
         return f"{', '.join(t.name for t in members(g, shared))} are one recurrence, computed together step by step"
     if at.kept is not None and (s.clock or owner.clock):

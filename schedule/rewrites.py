@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from fluorite.algo.dtypes import kind
@@ -12,7 +12,7 @@ from fluorite.algo.extent import Extent, ceildiv, exact_quotient, maximum
 from fluorite.algo.graph import Graph, Leaf, Reduction, Stage, redirect
 from fluorite.algo.identities import identity
 from fluorite.algo.linear import bounds, simplify
-from fluorite.algo.rewriting import rewrite, walk
+from fluorite.algo.rewriting import axes_of, rewrite, walk
 from fluorite.algo.rewriting import substitute as substitute_axes
 from fluorite.algo.tensor import conjuncts
 from fluorite.algo.wellformed import excess
@@ -93,6 +93,7 @@ def cache(g: Graph, s: Stage, d: Cache) -> tuple[Graph, Stage]:
         value=substitute_axes(s.value, dict(fresh)),
         reduction=reduction,
         origin="derived",
+        when=_when(s, fresh),
     )
     copy = replace(s, value=Read(acc.id, tuple(inner), s.dtype), reduction=None)
     return _insert(g, s, acc, copy), copy
@@ -139,6 +140,7 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
         extents=(factor, *s.extents) if first else (*s.extents, factor),
         value=value,
         origin="derived",
+        when=_when(s, fresh),
         reduction=Reduction(
             reduction.kind,
             tuple(outer if a is k else others[a] for a in s.reduce_axes),
@@ -171,6 +173,7 @@ def find_best(g: Graph, s: Stage, d: FindBest) -> tuple[Graph, Stage]:
             reduction.extents,
         ),
         origin="derived",
+        when=_when(s, fresh),
     )
     held = binary("eq", s.value, Read(best.id, s.axes, best.dtype))
     if kind(best.dtype) == "float":
@@ -236,8 +239,9 @@ def stage_in(g: Graph, s: Stage, d: StageIn) -> tuple[Graph, Stage]:
     if margin is not None:
         return _stage_in_margin(g, s, t, margin, path)
     axes = tuple(axis(n if not n.isdigit() else f"i{n}") for n in operand_axes(s, t))
+    value, when = Read(t.id, axes, t.dtype), _as_a_whole(s)
     copy = Stage(
-        _fresh_id(g), path, s.method, axes, t.shape, t.dtype, Read(t.id, axes, t.dtype), None, op=s.op, origin="derived", source=s.source
+        _fresh_id(g), path, s.method, axes, t.shape, t.dtype, value, None, op=s.op, origin="derived", source=s.source, when=when
     )
     new = redirect(s, {t.id: copy.id})
     return _insert(g, s, copy, new), new
@@ -294,7 +298,20 @@ def _stage_in_margin(g: Graph, s: Stage, t: Leaf | Stage, margin: Margin, path: 
         for c in inside[1:]:
             condition = condition & c
         value = where(condition, value, margin.outside)
-    copy = Stage(_fresh_id(g), path, s.method, axes, margin.extents, t.dtype, value, None, op=s.op, origin="derived", source=s.source)
+    copy = Stage(
+        _fresh_id(g),
+        path,
+        s.method,
+        axes,
+        margin.extents,
+        t.dtype,
+        value,
+        None,
+        op=s.op,
+        origin="derived",
+        source=s.source,
+        when=_as_a_whole(s),
+    )
     moved = Read(
         copy.id,
         tuple(simplify(binary("add", i, as_expr(k)), s.ranges) for i, k in zip(margin.read.index, margin.before, strict=True)),
@@ -362,6 +379,7 @@ def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
         op="pack at call" if d.when == "call" else "pack",
         origin="derived",
         source=s.source,
+        when=None if isinstance(t, Leaf) and t.kind != "input" else _as_a_whole(s),  # what is constant is packed once
     )
 
     def read(e: Expr) -> Expr | None:
@@ -374,6 +392,16 @@ def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
 
     new = replace(s, value=rewrite(s.value, read))
     return _insert(g, s, packed, new), new
+
+
+def _when(s: Stage, to: Mapping[Axis, Axis]) -> Expr | None:
+    """The condition of s over other axes."""
+    return None if s.when is None else substitute_axes(s.when, dict(to))
+
+
+def _as_a_whole(s: Stage) -> Expr | None:
+    """The condition of s if it is the same everywhere: then that of what only s reads, too."""
+    return None if s.when is None or set(axes_of(s.when)) else s.when
 
 
 def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
@@ -399,6 +427,6 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
         value = simplify(rewrite(reader.value, rule), reader.ranges)
         if (why := excess(value)) is not None:
             raise refused(place, "P225", s, f"compute_inline: {s.name} makes of {reader.name} {why[0]}", why[1], "compute_root")
-        return replace(reader, value=value)
+        return replace(reader, value=value, when=None if reader.when is None else simplify(rewrite(reader.when, rule), reader.ranges))
 
     return replace(g, stages=tuple(put(x) for x in g.stages if x.id != s.id))  # still producers first

@@ -11,7 +11,7 @@ from dataclasses import replace
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Expr, Op, Read, as_expr
 from fluorite.algo.extent import ceildiv
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph, Stage, rewritten
 from fluorite.algo.linear import within
 from fluorite.algo.rewriting import rewrite, substitute, walk
 
@@ -85,7 +85,7 @@ def layout(g: Graph, s: Stage, d: Layout) -> tuple[Graph, Stage]:
         return Read(e.source, tuple(e.index[k] for k in order), e.dtype) if isinstance(e, Read) and e.source == s.id else None
 
     def reader(x: Stage) -> Stage:
-        return replace(x, value=rewrite(x.value, turned)) if s.id in x.sources else x
+        return rewritten(x, turned) if s.id in x.sources else x
 
     return g.with_stages([new if x.id == s.id else reader(x) for x in g.stages]), new
 

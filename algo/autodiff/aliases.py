@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..building import Builder, current
 from ..expr import Axis, Expr, Read
-from ..graph import Stage
+from ..graph import Stage, rewritten
 from ..held import Parameter
 from ..linear import simplify
 from ..rewriting import rewrite
@@ -81,7 +81,8 @@ def without_aliases(stages: Sequence[Stage], aliases: set[int], results: set[int
                 continue
             s = replace(s, path=f"{s.path}/copy") if s.origin == "derived" and s.role == "forward" else s
         if any(i in copied for i in s.sources):
-            s = replace(s, value=simplify(rewrite(s.value, rule), s.ranges))
+            s = rewritten(s, rule)
+            s = replace(s, value=simplify(s.value, s.ranges))
         out.append(s)
     return out
 

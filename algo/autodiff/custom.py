@@ -42,6 +42,10 @@ class Rule:
                 "the rule knows one step, the derivative needs all of them",
                 "fl.custom_vjp around the whole scan",
             )
+        with sweep.builder.branch(sweep.condition_of(self.results[0].source)):
+            self._pull(sweep)
+
+    def _pull(self, sweep: Sweep) -> None:
         adjoints = [sweep.adjoint_of(r.source) if r.source in sweep.live else None for r in self.results]
         if any(r.source in sweep.pending for r in self.results) or all(a is None for a in adjoints):
             return

@@ -42,15 +42,20 @@ class Emitter:
         source: str,
         number: int | None = None,
         dtype: str | None = None,
+        when: Expr | None = None,
     ) -> Stage:
-        """The stage in the trace. A sum of narrow floats is taken in float32 and rounded once, by a stage of its own."""
+        """The stage in the trace, for where `when` holds, or else for where what is being made is asked for.
+
+        A sum of narrow floats is taken in float32 and rounded once, by a stage of its own.
+        """
         builder = self.builder
         to = dtype or value.dtype
         if reduction is not None and to in NARROW:
-            wide = self.emit(f"{name}/{reduction.kind}", axes, extents, _wide(value), reduction, source)
+            wide = self.emit(f"{name}/{reduction.kind}", axes, extents, _wide(value), reduction, source, when=when)
             fresh = {a: axis(a.name) for a in axes}
             read = Read(wide.id, tuple(fresh.values()), wide.dtype)
-            return self.emit(name, tuple(fresh.values()), extents, cast(read, to), None, source, number)
+            narrow = None if when is None else substitute(when, dict(fresh))
+            return self.emit(name, tuple(fresh.values()), extents, cast(read, to), None, source, number, when=narrow)
         own = _own([*axes, *(reduction.axes if reduction else ())])
         value = substitute(value if value.dtype == to else cast(value, to), dict(own))
         made = Stage(
@@ -66,6 +71,7 @@ class Emitter:
             role="gradient",
             origin="derived",
             source=source,
+            when=builder.when if when is None else substitute(when, dict(own)),
         )
         builder.add(made)
         return made

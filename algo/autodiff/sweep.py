@@ -24,7 +24,7 @@ from .algebra import add, converted, is_masked, masked, zero
 from .boundaries import zones
 from .emitting import Adjoint, Emitter, is_bare
 from .indices import tidied
-from .local import active_nodes, arrivals
+from .local import active_nodes, arrivals, decided
 from .predicates import Predicate, conjunction, holds_data
 from .reductions import under_reduction
 from .rules import is_bounded
@@ -140,8 +140,16 @@ class Sweep:
 
     def _transpose(self, s: Stage, adjoint: Adjoint | None) -> None:
         """What s contributes to the tensors that it reads."""
-        if adjoint is None:
-            return
+        if adjoint is not None:
+            with self.builder.branch(self.condition_of(s.id)):
+                self._arrive(s, adjoint)
+
+    def condition_of(self, id: int) -> Expr | None:
+        """Where a tensor, and so its adjoint, has a value, as far as that is the same everywhere in it."""
+        s = self.builder.stages.get(id)
+        return self.builder.when if s is None or s.when is None or axes_of(s.when) else s.when
+
+    def _arrive(self, s: Stage, adjoint: Adjoint) -> None:
         origin = self.builder.transposes.get(s.id)
         if origin is not None:  # the transpose of a transpose reads by the map that the first one was solved for
             axes, extents, predicates, value = origin.axes, dict(origin.extents), origin.predicates, origin.body
@@ -156,6 +164,8 @@ class Sweep:
         whole = s.value if s.reduction is None and origin is None and not isinstance(s.value, Const | Read) else None
         for arrival in arrivals(value, g, self.live.__contains__):
             body = arrival.value
+            if s.when is not None and axes_of(s.when):
+                body = masked(_at(s.when, s.axes)(origin.index if origin is not None else s.axes), body)
             if whole is not None:  # computed already
                 body = rewrite(body, lambda n: Read(s.id, s.axes, s.dtype) if n is whole else None)
             for more, index in zones(arrival.read.index, extents):
@@ -192,7 +202,7 @@ class Sweep:
                 if seed is not None:
                     target.direct.append(seed(target.axes))
                 found = self.builder.stages.get(id) or self.builder.leaves[id]
-                self.adjoints[id] = self._cheap(target, found.dtype) or self._emitted(found, target, None)
+                self.adjoints[id] = self._cheap(target, found.dtype, self._when(found, target)) or self._emitted(found, target, None)
         return self.adjoints[id]
 
     def materialised(self, adjoint: Adjoint, t: Direct) -> Direct:
@@ -202,7 +212,16 @@ class Sweep:
     def _reader(self, id: int, dtype: str) -> Adjoint:
         return lambda index: Read(id, tuple(index), dtype)
 
-    def _cheap(self, target: _Target, dtype: str) -> Adjoint | None:
+    def _only_when(self, term: _Term, when: Expr | None) -> Expr | None:
+        """The condition of a contribution to an adjoint that is asked for under another one."""
+        condition = self.condition_of(term.whence.id)
+        return None if condition is when or condition is self.builder.when else condition
+
+    def _when(self, t: Stage | Leaf, target: _Target) -> Expr | None:
+        """Where the adjoint of t is asked for, over the target's axes."""
+        return _at(t.when, t.axes)(target.axes) if isinstance(t, Stage) and t.when is not None else self.builder.when
+
+    def _cheap(self, target: _Target, dtype: str, when: Expr | None) -> Adjoint | None:
         """An adjoint that is a constant, or that another tensor holds already at some position."""
         if not target.terms and not target.direct:
             return None
@@ -212,9 +231,10 @@ class Sweep:
             value = target.direct[0]
         else:
             g = target.terms[0].solved
-            if g.axes or g.predicates:
+            if g.axes or g.predicates or self._only_when(target.terms[0], when) is not None:
                 return None
             value = g.body
+        value = value if when is None else decided(value, (when,))
         if not _is_constant(value) and not (isinstance(value, Read) and all(is_index(i) for i in value.index)):
             return None
         if value.dtype != dtype:
@@ -225,41 +245,49 @@ class Sweep:
         """The adjoint as a stage; of several contributions those that sum get one each."""
         if not target.terms and not target.direct and number is None:
             return None
-        recurrent = number is not None
+        recurrent, when = number is not None, self._when(t, target)
         name, alone = self.out.name_of(t), len(target.terms) == 1 and not target.direct
         total: Expr | None = None
         for term in target.terms:
-            body, over = _summed(term.solved), _reduction(term.solved)
-            if over is not None and not alone and _points(term.solved) <= _FEW:
+            body, over, only = _summed(term.solved), _reduction(term.solved), self._only_when(term, when)
+            apart = not alone or only is not None
+            if over is not None and apart and _points(term.solved) <= _FEW:
                 body = converted(_written_out(body, term.solved), t.dtype)
-            elif over is not None and not alone:
+            elif over is not None and apart:
                 there, body = _pinned(term.solved, target.axes)
                 used = set(axes_of(body))
                 axes = tuple(a for a in target.axes if recurrent or a in used)
                 extents = [term.solved.ranges[a] for a in axes]
-                made = self.out.emit(f"{name}/from/{self._last_name(term.whence)}", axes, extents, body, over, term.whence.source)
+                asked = only if only is not None else when if when is None or set(axes_of(when)) <= set(axes) else None
+                path = f"{name}/from/{self._last_name(term.whence)}"
+                made = self.out.emit(path, axes, extents, body, over, term.whence.source, when=asked)
                 if there is None:
                     self.builder.transposes[made.id] = term.transpose
                 body = converted(Read(made.id, axes, made.dtype), t.dtype)
                 body = body if there is None else masked(there, body)
             elif over is not None:
-                made = self.out.emit(name, target.axes, target.shape, body, over, t.source or term.whence.source, number, t.dtype)
+                source = t.source or term.whence.source
+                made = self.out.emit(name, target.axes, target.shape, body, over, source, number, t.dtype, when)
                 self.builder.transposes[made.id] = term.transpose
                 return self._reader(made.id, made.dtype)
             else:
                 body = converted(body, t.dtype)
+            if only is not None:
+                body = masked(only, body)
             total = body if total is None else add(total, body)
         for value in target.direct:
             part = converted(value, t.dtype)
             total = part if total is None else add(total, part)
         if total is None:
             total = zero(t.dtype)
-        made = self.out.emit(name, target.axes, target.shape, total, None, self._source(t, target), number, t.dtype)
+        if when is not None:
+            total = decided(total, (when,))
+        made = self.out.emit(name, target.axes, target.shape, total, None, self._source(t, target), number, t.dtype, when)
         if is_masked(total) and not recurrent and (rest := conjunction(filter(holds_data, conjuncts(children(total)[0])))) is not None:
             self.conditions[t.id] = _at(rest, target.axes)
         if recurrent and isinstance(total, Read) and is_bare(total, target.axes):
             self.builder.aliases.add(made.id)
-        if alone:
+        if alone and self._only_when(target.terms[0], when) is None:
             self.builder.transposes[made.id] = target.terms[0].transpose
         return self._reader(made.id, made.dtype)
 

@@ -16,8 +16,8 @@ import numpy as np
 from ..clock import delay
 from ..expr import Expr, Read, as_expr
 from ..extent import symbol
-from ..graph import Stage
-from ..rewriting import rewrite, substitute, walk
+from ..graph import Stage, rewritten
+from ..rewriting import walk
 from ..running import Running, running
 from .elementary import Array, convert, literal
 from .stages import Evaluation
@@ -124,9 +124,10 @@ def _sliced(s: Stage, found: dict[tuple[int, int, int], Cut]) -> Slice:
         mine[one.id] = one
         return Read(one.id, (*e.index[: moving[0]], *e.index[moving[0] + 1 :]), e.dtype)
 
-    value = substitute(rewrite(s.value, rule), {clock: as_expr(symbol(STEP))})
+    step = as_expr(symbol(STEP))
+    made = rewritten(rewritten(s, rule), lambda e: step if e is clock else None)
     kept = [(a, n) for a, n in zip(s.axes, s.extents, strict=True) if a is not clock]
-    stage = replace(s, axes=tuple(a for a, _ in kept), extents=tuple(n for _, n in kept), value=value, clock=None)
+    stage = replace(made, axes=tuple(a for a, _ in kept), extents=tuple(n for _, n in kept), clock=None)
     return Slice(s, stage, tuple(mine.values()))
 
 

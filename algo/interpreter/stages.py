@@ -87,6 +87,8 @@ class Evaluation:
                     )
         result = self.working(s.dtype)
         out = np.empty(spatial, held(result) if s.reduction else result)
+        if not self.taken(s, sources):
+            return np.zeros(spatial, result)
         axes = (*s.axes, *s.reduce_axes)
         with np.errstate(all="ignore"):
             if s.reduction is None:
@@ -105,6 +107,12 @@ class Evaluation:
             else:
                 self._reduce(s, spatial, reduced, sources, out)
             return convert(out, result)
+
+    def taken(self, s: Stage, sources: Mapping[int, Array]) -> bool:
+        """Whether any of the stage is asked for. What decides place by place is not looked at: what nothing reads may have any value."""
+        if s.when is None or any(a in set(axes_of(s.when)) for a in s.axes):
+            return True
+        return bool(Point(self, Box((), (), self.size), sources).value(s.when).item())
 
     def _product(
         self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape, sources: Mapping[int, Array], out: Array

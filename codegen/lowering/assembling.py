@@ -38,7 +38,8 @@ def roots(work: Context) -> Statement:
         for s in unit:
             placed = placing.place(work, s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
             if scatters(s, work.plan.gpu):
-                done += [scattering.cleared(work, s), scattering.hoisted(looping.nest(work, placed))]
+                made = sequence(scattering.cleared(work, s), scattering.hoisted(looping.unasked(work, placed)))
+                done.append(looping.if_taken(work, placed, made))
                 continue
             loops = looping.nest(work, placed)
             if work.plan.gpu and not s.axes:

@@ -6,9 +6,9 @@ from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.linear import linear, simplify, within
 from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.directives import Fetch, GpuThreads, StoreIn
-from fluorite.schedule.nest import THREAD, Loop
+from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, Loop
 
-from . import logic
+from . import evaluating, logic
 from .context import Context, Placed
 
 
@@ -20,6 +20,23 @@ def guards_of(work: Context, p: Placed) -> list[tuple[Expr, Expr]]:
             continue
         out.append((value, limit))
     return out
+
+
+def asked_at(work: Context, p: Placed) -> tuple[int, Expr] | None:
+    """Where the stage's condition is asked, and what is asked there: before the outermost loop that does not change it.
+
+    A condition that changes inside a vector or from one element to the next is not asked: nothing reads what is then made in vain. Nor is
+    one on a GPU, where threads that leave would not come to their barriers.
+    """
+    if p.stage.when is None or work.plan.gpu:
+        return None
+    condition = evaluating.over_loops(work, p, p.stage.when)
+    changing = set(axes_of(condition))
+    k = max((n + 1 for n, loop in enumerate(p.nest.loops) if loop.var in changing), default=0)
+    outside = p.nest.loops[:k]
+    if k and (k == len(p.nest.loops) or any(loop.reduction or loop.kind not in (SERIAL, PARALLEL) for loop in outside)):
+        return None
+    return k, condition
 
 
 def late_guards(work: Context, p: Placed) -> list[tuple[Expr, Expr]]:

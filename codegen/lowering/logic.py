@@ -87,7 +87,10 @@ def assume(e: Expr, known: Sequence[Expr], ranges: Mapping[Axis, Extent]) -> Exp
 
 
 def eager(e: Expr, ranges: Mapping[Axis, Extent], shape_of: Callable[[int], tuple[Extent, ...]]) -> Expr:
-    """e with every choice whose branches may both be computed, because all that they read is there, as a select: that vectorises."""
+    """e with every choice whose branches may both be computed, because all that they read is there, as a select: that vectorises.
+
+    A choice that is the same everywhere stays one: all lanes take one branch, and the other costs nothing.
+    """
 
     found: dict[Expr, bool] = {}
 
@@ -99,7 +102,7 @@ def eager(e: Expr, ranges: Mapping[Axis, Extent], shape_of: Callable[[int], tupl
 
     def rule(n: Expr) -> Expr | None:
         match n:
-            case Op(op="where", args=(_, a, b)) if readable(a) and readable(b):
+            case Op(op="where", args=(c, a, b)) if (axes_of(c) or a.depth + b.depth == 2) and readable(a) and readable(b):
                 return Op("select", n.args, n.dtype, n.weak)
         return None
 

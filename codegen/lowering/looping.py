@@ -18,6 +18,14 @@ from .context import Context, Placed
 
 
 def loops(work: Context, p: Placed, k: int) -> Statement:
+    """Loop k and what is inside it, where the stage's condition asks for it, if that is known here."""
+    asked = guarding.asked_at(work, p)
+    if k and asked is not None and asked[0] == k and p.stage.id not in work.initialised:
+        return If(asked[1], loop_and_rest(work, p, k))
+    return loop_and_rest(work, p, k)
+
+
+def loop_and_rest(work: Context, p: Placed, k: int) -> Statement:
     nest = p.nest
     first_reduction = next((n for n, loop in enumerate(nest.loops) if loop.reduction), None)
     if k == first_reduction and p.stage.id not in work.initialised:
@@ -67,6 +75,17 @@ def following(work: Context, p: Placed, k: int, s: Stage) -> Statement:
 
 def nest(work: Context, p: Placed) -> Statement:
     """All loops of a stage, inside the memory that is kept around them."""
+    return if_taken(work, p, unasked(work, p))
+
+
+def if_taken(work: Context, p: Placed, body: Statement) -> Statement:
+    """What makes a stage, where its condition asks for it, if no loop changes the condition."""
+    asked = guarding.asked_at(work, p)
+    return If(asked[1], body) if asked is not None and asked[0] == 0 else body
+
+
+def unasked(work: Context, p: Placed) -> Statement:
+    """All loops of a stage, whatever its condition says."""
     prefetching.check(work, p)
     return keeping(work, p, -1, loops(work, p, 0))
 

@@ -138,15 +138,17 @@ def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
         s.origin,
         s.source,
         s.clock and [nodes.number(s.clock.axis), s.clock.group, s.clock.reverse],
+        None if s.when is None else nodes.number(s.when),
     ]
 
 
 def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
-    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks = data
+    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when = data
     clock = ticks and Clock(_axes(ticks[:1], nodes)[0], *ticks[1:])
     made = reduction and Reduction(reduction[0], _axes(reduction[1], nodes), tuple(map(extent_of, reduction[2])))
     shape = tuple(map(extent_of, extents))
-    return Stage(i, path, method, _axes(axes, nodes), shape, dtype, nodes[value], made, op, role, origin, source, clock)
+    condition = None if when is None else nodes[when]
+    return Stage(i, path, method, _axes(axes, nodes), shape, dtype, nodes[value], made, op, role, origin, source, clock, condition)
 
 
 def _axes(numbers: Sequence[int], nodes: Sequence[Expr]) -> tuple[Axis, ...]:
