@@ -55,7 +55,7 @@ def switch(index: Any, branches: Sequence[Branch], *operands: Any) -> Any:
     builder, source = current(), call_site()
     try:
         if not branches:
-            raise refuse("A191", "fl.switch without branches", "there is nothing to take", "fl.switch(index, [f, g], x)")
+            raise refuse("A401", "fl.switch without branches", "there is nothing to take", "fl.switch(index, [f, g], x)")
         last = len(branches) - 1
         if isinstance(index, int | np.integer):
             return branches[min(max(int(index), 0), last)](*operands)
@@ -80,13 +80,13 @@ def _scalar(value: Any, what: str, dtypes: Sequence[str], kind: str) -> Expr:
     from .ops.shapes import tensor
 
     if in_body():
-        raise refuse("A191", f"fl.{what} inside a stage", "a stage's lambda computes one element", "fl.where(condition, a, b)")
+        raise refuse("A401", f"fl.{what} inside a stage", "a stage's lambda computes one element", "fl.where(condition, a, b)")
     found = settled(tensor(value, what), what)
     if found.shape != () or found.dtype not in dtypes:
         instead = ("fl.any(x)", "fl.all(x)", "fl.where, element by element") if kind == "a bool" else ("one element of it",)
         if found.shape == () and kind == "a bool":
             instead = (f"{found.label} != 0",)
-        raise refuse("A191", f"fl.{what} on {found!r}", f"it decides by {kind} tensor without axes", *instead)
+        raise refuse("A401", f"fl.{what} on {found!r}", f"it decides by {kind} tensor without axes", *instead)
     return Read(found.source, (), found.dtype)
 
 
@@ -116,7 +116,9 @@ class _Branches:
         first = results[0]
         for other in results[1:]:
             if described(first) != described(other):
-                raise refuse("A192", f"branches that return {described(first)} and {described(other)}", "they return nests that are built alike")
+                raise refuse(
+                    "A402", f"branches that return {described(first)} and {described(other)}", "they return nests that are built alike"
+                )
         parts = [self._one(list(found)) for found in zip(*(leaves(r) for r in results), strict=True)]
         return refilled(first, parts)
 
@@ -142,9 +144,9 @@ class _Branches:
         for s in sides:
             if like is not None and isinstance(s, Tensor) and (tuple(s.shape) != shape or s.dtype != like.dtype):
                 why = "which branch is taken is known only when the kernel runs, so both return tensors of one shape and type"
-                raise refuse("A192", f"branches that return {like!r} and {s!r}", why, "fl.cast", "fl.broadcast_to")
+                raise refuse("A402", f"branches that return {like!r} and {s!r}", why, "fl.cast", "fl.broadcast_to")
             if not isinstance(s, Tensor) and shape:
-                raise refuse("A192", f"branches that return {like!r} and {s!r}", "both return tensors of one shape and type", "fl.full")
+                raise refuse("A402", f"branches that return {like!r} and {s!r}", "both return tensors of one shape and type", "fl.full")
         names = [] if like is None else labels_of(like)
 
         def value(*i: Expr) -> Expr:

@@ -11,6 +11,7 @@ from ..errors import AlgorithmError
 from ..expr import Expr, Op, Read, refuse, where
 from ..graph import Reduction, Stage, map_tree, ordered, units
 from ..recurrences import with_clocks
+from ..rewriting import axes_of
 from ..tensor import Direct
 from ..trees import leaves, refilled, same_shape
 from .algebra import add, converted, is_zero, zero
@@ -96,10 +97,11 @@ class _Forward:
         reduction: Reduction | None = None
         if s.reduction is not None:
             reduction = Reduction("sum", s.reduction.axes, s.reduction.extents)
-            value = under_reduction(s, value, self.out)
+            with self.builder.branch(self.builder.when if s.when is None or axes_of(s.when) else s.when):
+                value = under_reduction(s, value, self.out)
         elif held(s.dtype) != held(value.dtype):
             value = converted(value, s.dtype)
-        made = self.out.emit(self.out.name_of(s), s.axes, s.extents, value, reduction, s.source, number, s.dtype)
+        made = self.out.emit(self.out.name_of(s), s.axes, s.extents, value, reduction, s.source, number, s.dtype, s.when)
         self.tangents[s.id] = _reader(made.id, made.dtype)
 
     def _tangent(self, e: Expr) -> Expr:

@@ -41,9 +41,7 @@ def test_the_other_branch_is_not_computed(sign: int) -> None:
 
 def test_nests_numbers_and_what_both_return_alike() -> None:
     def fn(x: Any) -> Any:
-        return fl.cond(
-            fl.all(x > 0), lambda: {"a": (x, 1.5), "b": [x, 2]}, lambda: {"a": (x + 1, 3), "b": [x, 2]}
-        )
+        return fl.cond(fl.all(x > 0), lambda: {"a": (x, 1.5), "b": [x, 2]}, lambda: {"a": (x + 1, 3), "b": [x, 2]})
 
     g = graph_of(fn, numbers(3))
     assert sum("result" in s.path for s in g.stages) == 3  # x and 2 come from both, but a method returns 2 as a tensor
@@ -210,6 +208,27 @@ def test_a_gradient_inside_a_branch() -> None:
     for x in (np.abs(numbers(3)), -np.abs(numbers(3))):
         near(run(fn, x), np.exp(x) * (1 + x) if x[0] > 0 else x, 1e-5)
         check_gradient(fn, x.astype(np.float64))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_tangents_and_batches(sign: int) -> None:
+    x, w = sign * np.abs(doubles(4, 3)), doubles(3, 3, seed=1)
+    dx, dw = doubles(4, 3, seed=2), doubles(3, 3, seed=3)
+    g = fl.trace(
+        lambda x, w, dx, dw: fl.jvp(either, (x, w), (dx, dw))[1],
+        inputs={k: fl.Spec("float64", (None, None), v.shape) for k, v in {"x": x, "w": w, "dx": dx, "dw": dw}.items()},
+    )
+    assert any(s.when is not None and "/tangent/" in s.path for s in g.stages)
+    f, step = graph_of(either, x, w), 1e-6
+    numeric = (f.run(x + step * dx, w + step * dw) - f.run(x - step * dx, w - step * dw)) / (2 * step)
+    near(g.run(x, w, dx, dw), numeric, 1e-6)
+
+    def one(x: Any) -> Any:
+        return fl.cond(fl.sum(x) > 0, lambda: fl.exp(x), lambda: x * 2)
+
+    many = doubles(5, 3)
+    near(run(fl.vmap(one), many), np.where(many.sum(1, keepdims=True) > 0, np.exp(many), many * 2))
+    check_gradient(fl.vmap(one), many)
 
 
 def test_a_rule_of_ones_own_inside_a_branch() -> None:

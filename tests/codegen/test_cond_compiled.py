@@ -222,3 +222,53 @@ def test_parameters_in_branches_are_packed_once() -> None:
         np.testing.assert_allclose(model.infer(x), x @ w + b, rtol=1e-4, atol=1e-5)
     (made,) = driver.lower_variants(graph := fl.trace(program), driver.prepared(ExecutionPlan(), graph)[0], TARGET)
     assert sum("packed" in name for name in made.setup) == 2, made.setup
+
+
+class Counter(fl.Program):
+    """State that one branch changes, both change, and an inner branch changes."""
+
+    def __init__(self) -> None:
+        self.count = fl.state(init=0, dtype=fl.i32)
+        self.mean = fl.state(n=3, init=0.5)
+        self.kept = fl.state(n=3, init=2.0)
+
+    @fl.method
+    def step(self, x: fl.f32[fl.Tensor, 3]) -> Any:
+        def up(x: Any) -> Any:
+            self.count = self.count + 1
+            self.mean = self.mean * 0.5 + x * 0.5
+
+            def far() -> Any:
+                self.count = self.count + 10
+                return self.mean
+
+            return fl.cond(fl.max(x) > 2, far, lambda: self.mean * 2)
+
+        def down(x: Any) -> Any:
+            self.count = self.count - 1
+            return x
+
+        return fl.cond(fl.sum(x) > 0, up, down, x)
+
+    @fl.method
+    def read(self) -> Any:
+        return self.count, self.mean, self.kept
+
+
+def test_state_that_branches_change() -> None:
+    model = fl.compile(Counter())
+    count, mean = 0, np.full(3, 0.5, np.float32)
+    for k, x in enumerate([[1, 1, 1], [-1, 0, 0], [3, 0, 0], [1, 0, -0.5], [-1, -1, -1]]):
+        v = np.array(x, np.float32)
+        got = model.step(v)
+        if v.sum() > 0:
+            mean = mean * np.float32(0.5) + v * np.float32(0.5)
+            count += 11 if v.max() > 2 else 1
+            wanted = mean if v.max() > 2 else mean * 2
+        else:
+            count, wanted = count - 1, v
+        np.testing.assert_allclose(got, wanted, rtol=1e-6, err_msg=str(k))
+        found = model.read()
+        assert found[0] == count
+        np.testing.assert_allclose(found[1], mean, rtol=1e-6)
+        np.testing.assert_array_equal(found[2], np.full(3, 2.0, np.float32))
