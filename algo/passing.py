@@ -28,7 +28,7 @@ def settled(t: Tensor, what: str) -> Direct:
         t.require_mine()
         return t
     if t.is_bounded:
-        raise refuse("A192", f"{what} of {t.label}", "a boundary view is a way to read, not a tensor", "the tensor itself")
+        raise refuse("A402", f"{what} of {t.label}", "a boundary view is a way to read, not a tensor", "the tensor itself")
     names = labels_of(t)
     made = build_stage(names, lambda *i: t[i] if i else t.as_scalar(), name="value", extents=dict(zip(names, t.shape, strict=True)))
     assert isinstance(made, Direct) and current() is made.owner

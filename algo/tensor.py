@@ -160,7 +160,7 @@ class Direct(Tensor):
             )
         if self.owner is not None and not current().decided(self.source):
             raise refuse(
-                "A193",
+                "A403",
                 f"{self.label} outside the branch that makes it",
                 "where the other branch is taken it has no value",
                 "return it from both branches of the fl.cond",

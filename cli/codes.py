@@ -105,15 +105,6 @@ ALGORITHM: dict[str, str] = {
     "A193": "The loss depends on none of the parameters that are to be moved.",
     "A194": "A gradient that is handed to an optimiser does not belong to a parameter, or has not its shape; or there are two of one.",
     "A190": "Training methods, readers and optimisers are part of the language, but this version does not build them yet.",
-    "A191": (
-        "What decides between branches is not one value: fl.cond takes a bool tensor without axes, fl.switch an integer one. fl.any and "
-        "fl.all make one of many; element by element is fl.where."
-    ),
-    "A192": (
-        "Branches return different things. Which one is taken is known only when the kernel runs, so all of them return nests that are "
-        "built alike, of tensors of one shape and type."
-    ),
-    "A193": "A tensor that one branch makes is used outside it, where it has no value if another branch is taken. All branches return it.",
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
         "give extents=."
@@ -135,6 +126,15 @@ ALGORITHM: dict[str, str] = {
     ),
     "A311": "An operand is neither a tensor, nor a NumPy array, nor a number.",
     "A312": "A view of a boundary view. Boundaries come last, just before the reads.",
+    "A401": (
+        "What decides between branches is not one value: fl.cond takes a bool tensor without axes, fl.switch an integer one. fl.any and "
+        "fl.all make one of many; element by element is fl.where."
+    ),
+    "A402": (
+        "Branches return different things. Which one is taken is known only when the kernel runs, so all of them return nests that are "
+        "built alike, of tensors of one shape and type."
+    ),
+    "A403": "A tensor that one branch makes is used outside it, where it has no value if another branch is taken. All branches return it.",
     "A900": "Part of the language that this version does not build yet.",
 }
 PLAN: dict[str, str] = {

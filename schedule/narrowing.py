@@ -20,7 +20,7 @@ from fluorite.algo.errors import Problem
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, axis
 from fluorite.algo.graph import Graph, Leaf, Stage
 from fluorite.algo.numerics import Casts
-from fluorite.algo.rewriting import rewrite, walk
+from fluorite.algo.rewriting import axes_of, rewrite, walk
 
 ARITHMETIC = "float32"
 
@@ -138,9 +138,9 @@ class _Narrowing:
             self.fresh += 1
             value = converted(Read(t.id, axes, self.dtype(t)), to)
             base = t.path if t.path.startswith(f"{method}/") else f"{method}/{t.path}"
-            self.made[key] = Stage(
-                self.fresh, self.free(f"{base}/cast"), method, axes, t.shape, to, value, op="cast", origin="derived", source=t.source
-            )
+            path, when = self.free(f"{base}/cast"), t.when if isinstance(t, Stage) else None
+            made = Stage(self.fresh, path, method, axes, t.shape, to, value, op="cast", origin="derived", source=t.source)
+            self.made[key] = made if when is None or axes_of(when) else replace(made, when=when)
         return self.made[key]
 
     def free(self, path: str) -> str:
