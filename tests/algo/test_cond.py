@@ -227,7 +227,7 @@ def test_tangents_and_batches(sign: int) -> None:
         return fl.cond(fl.sum(x) > 0, lambda: fl.exp(x), lambda: x * 2)
 
     many = doubles(5, 3)
-    near(run(fl.vmap(one), many), np.where(many.sum(1, keepdims=True) > 0, np.exp(many), many * 2))
+    near(run(lambda x: fl.vmap(one)(x), many), np.where(many.sum(1, keepdims=True) > 0, np.exp(many), many * 2))
     check_gradient(fl.vmap(one), many)
 
 
