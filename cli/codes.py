@@ -206,6 +206,7 @@ RUN: dict[str, str] = {
     "R114": "The model has several methods, or none of that name.",
     "R116": "An attribute of a compiled model cannot be assigned. What it holds is in model.parameters, by its path.",
     "R117": "A model was to go back to its first values, and has no initialisers to draw them from.",
+    "R118": "The call would take more memory than the plan's memory: limit allows. What it would take is listed.",
     "R120": "With these inputs an axis would have a negative extent.",
     "R121": "A maximum or minimum over nothing has no value.",
     "R122": "With these inputs a stage reads a tensor that has no elements.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .compiled import Compiled, compile_kernels
 from .diagnosis import every_problem
 from .driver import Plan, as_plan, in_types, lower_variants, prepared
 from .lowered import Lowered
+from .peaks import within_limit
 from .runtime import assemble
 from .sampling import Array, as_stored, extents_text, given_inputs, random_inputs, read_inputs, sample_parameters
 from .target import CodeTarget, resolve_target
@@ -134,6 +136,8 @@ def check(
             chosen, notes = prepared(chosen, graph)
             target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
             variants = lower_variants(graph, chosen, target)
+            if not target.machine.is_gpu:
+                within_limit(Compiled(graph, chosen, variants, Path(), target, notes))
         report = Report(graph.name, name, weakest(*(v.numerics for v in variants)), notes=notes, executed=False)
         if quick:
             return report

@@ -24,6 +24,7 @@ from .runtime.manifest import FORMAT as MANIFEST_FORMAT
 from .statements import Kernel
 from .target import CodeTarget
 from .twins import code_names
+from .workspace import workspace
 
 VERSION = "0.1.0"
 TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
@@ -116,6 +117,7 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
         "numerics": {"class": max((v.numerics for v in compiled.variants), key=("exact", "reassociates", "precision", "relaxed").index)},
         "plan": compiled.plan.to_yaml(),
         "notes": list(compiled.notes),
+        **({"memory": {"limit": most}} if (most := compiled.plan.limit) is not None else {}),
         "parameters": [_parameter(t, stored[t.id]) for t in parameters],
         "methods": {m.name: _method(compiled, m) for m in g.methods},
     }
@@ -202,7 +204,9 @@ def _code(v: Lowered, m: Method, symbols: Sequence[str], code: Mapping[str, str]
                 b.id,
                 ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "constant" if at_setup else "temporary",
             )
-        steps[at_setup].append({"kernel": code[k.name], "arguments": [numbers[b.id] for b in k.arguments], "symbols": list(k.symbols)})
+        step = {"kernel": code[k.name], "arguments": [numbers[b.id] for b in k.arguments], "symbols": list(k.symbols)}
+        kept = [to_json(n) for n in workspace(k)]
+        steps[at_setup].append(step if kept == [0, 0] else {**step, "workspace": kept})
     for old in held.values():
         buffer(old, "parameter")
     copies = [[numbers[new], numbers[old]] for new, old in held.items() if new not in v.in_place]

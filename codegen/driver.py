@@ -33,6 +33,7 @@ from .buckets import buckets_of, meets, variant_problems, with_extents
 from .compiled import Compiled, compile_kernels
 from .diagnosis import every_problem, misread_problems
 from .lowered import Lowered, extents_of, lower_all
+from .peaks import within_limit
 from .prebuilt import prebuilt
 from .runtime import assemble
 from .runtime.model import Model
@@ -147,6 +148,7 @@ def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: b
     chosen, notes = decided(plan, graph, strict)
     target = host_target(chosen)
     variants = lower_variants(graph, chosen, target)
+    within_limit(Compiled(graph, chosen, variants, Path(), target, notes))
     return Compiled(graph, chosen, variants, compile_kernels(variants, target, cache), target, notes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,15 @@ from fluorite.schedule.grouping import Group
 
 from .compiled import Compiled
 from .diagnosis import every_problem
-from .driver import Plan, as_plan, lower_variants, parameter_arrays, prepared
+from .driver import Plan, as_plan, lower_variants, prepared
 from .lowered import Lowered
+from .peaks import peaks
 from .roofline import Roofline, roofline
-from .runtime import parse
-from .runtime.model import Model
+from .runtime.peak import Peak, size
 from .sampling import number
-from .statements import Allocate, For, Kernel, walk
+from .statements import For, Kernel, walk
 from .target import resolve_target
+from .workspace import workspace
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,14 @@ class KernelFacts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`memory`: peak bytes of a call by method, beside its inputs. `decided_by`: "plan" or "default" by stage path."""
+    """`memory`: what a call takes by method, beside its inputs. `decided_by`: "plan" or "default" by stage path."""
 
     program: str
     numerics: str
     kernels: tuple[KernelFacts, ...]
     decided_by: Mapping[str, str]
     directives: Mapping[str, tuple[str, ...]]
-    memory: Mapping[str, int]
+    memory: Mapping[str, Peak]
     machine: Roofline | None
     extents: Mapping[str, int]
     missing: tuple[str, ...] = ()
@@ -120,9 +121,10 @@ class Explanation:
                 f"this machine: {self.machine.flops / 1e9:.0f} GFLOP/s, {self.machine.bytes / 1e9:.0f} GB/s; numerics class {self.numerics}"
             )
         lines += [
-            f"{method}: at best {_time(seconds)} a call" + (f", {_size(self.memory[method])} of memory" if method in self.memory else "")
+            f"{method}: at best {_time(seconds)} a call" + (f", {size(peak.total)} of memory" if (peak := self.memory.get(method)) else "")
             for method, seconds in self.seconds.items()
         ]
+        lines += [f"{method}: memory {peak.text()}" for method, peak in self.memory.items()]
         if self.missing:
             lines.append(f"give --extents {','.join(f'{s}=1024' for s in self.missing)} to see times and memory")
         return "\n".join(lines)
@@ -135,7 +137,8 @@ class Explanation:
             "extents": dict(self.extents),
             "kernels": [k.as_dict() for k in self.kernels],
             "seconds": self.seconds,
-            "memory": dict(self.memory),
+            "memory": {m: p.total for m, p in self.memory.items()},
+            "peak": {m: {**asdict(p), "alive": dict(p.alive)} for m, p in self.memory.items()},
             "decided_by": dict(self.decided_by),
             "directives": {k: list(v) for k, v in self.directives.items()},
             "machine": machine,
@@ -190,7 +193,7 @@ def explain(
         facts,
         decided,
         said,
-        {} if target.machine.is_gpu else _memory(compiled, sizes),
+        {} if target.machine.is_gpu else peaks(compiled, sizes),
         best,
         sizes,
         missing,
@@ -220,7 +223,7 @@ def _facts(lowered: Lowered, group: Group, kernel: Kernel, method: str, sizes: M
         ops,
         read,
         written,
-        _known(_kept(kernel), sizes),
+        _known(sum(workspace(kernel), start=0), sizes),
         parallel,
         vectors,
         copies if len(copies) == len(stages) else (),
@@ -253,31 +256,8 @@ def _read(graph: Graph, stages: Sequence[Stage]) -> Extent:
     return whole
 
 
-def _kept(kernel: Kernel) -> Extent:
-    """Bytes of the buffers that the kernel takes for itself, scalars aside."""
-    buffers = {b.id: b for n in walk(kernel.body) if isinstance(n, Allocate) and product((b := n.buffer).shape) != 1}
-    bytes_: Extent = 0
-    for b in buffers.values():
-        bytes_ = bytes_ + product(b.shape) * np.dtype(b.dtype).itemsize
-    return bytes_
-
-
 def _known(e: Extent, sizes: Mapping[str, int]) -> Extent:
     return number(e, sizes) if all(s in sizes for s in symbols_of(e)) else e
-
-
-def _memory(compiled: Compiled, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Peak bytes by method, as the runtime would plan them; without compiled kernels, since none is called."""
-    made = Model(parse(compiled.manifest(compiled.graph.name)), _no_function, parameter_arrays(compiled.graph), 0)
-    found: dict[str, int] = {}
-    for m in compiled.graph.methods:
-        if all(s in sizes for s in compiled.graph.symbols(m.name)):
-            found[m.name] = made.memory({s: sizes[s] for s in compiled.graph.symbols(m.name)}, m.name)
-    return found
-
-
-def _no_function(name: str) -> Any:
-    return name
 
 
 def _json(e: Extent) -> int | str:
@@ -317,12 +297,7 @@ def _count(e: Extent) -> str:
 
 
 def _size(e: Extent) -> str:
-    if not isinstance(e, int):
-        return f"{e} B"
-    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if e >= scale:
-            return f"{e / scale:.3g} {unit}"
-    return f"{e} B"
+    return size(e) if isinstance(e, int) else f"{e} B"
 
 
 def _time(seconds: float) -> str:

@@ -19,7 +19,7 @@ from .notation.yaml_reader import nearest
 from .plan import ExecutionPlan, entries_of
 from .selectors import parse_selector
 
-LATER = ("devices", "mesh", "roles", "placement", "parameters", "parallelism", "memory")
+LATER = ("devices", "mesh", "roles", "placement", "parameters", "parallelism")
 _INSTEAD = "leave the section out: the program then runs on one device, with the types and the memory layout of the algorithm"
 
 

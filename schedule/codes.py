@@ -188,6 +188,11 @@ CODES: dict[str, str] = {
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."
     ),
+    "P401": (
+        "A call takes more memory than memory: limit. The parts are listed, and the largest values that are there where most is needed. "
+        "Computing stages inside their readers, recompute, narrower types and smaller extents take less."
+    ),
+    "P402": "A stage cannot be computed again for its later readers: it is a result or part of a recurrence. Or there are none.",
     "P901": "The section is part of the language, so it is read and written, but this version does not build it yet.",
     "P902": "The directive, or this use of it, is part of the language, so it is read and written, but this version does not build it yet.",
     "P903": "A key, or this value of it, is part of the language, so it is read and written, but this version does not build it yet.",

@@ -62,7 +62,13 @@ class Precision(Record):
 
 @dataclass(frozen=True)
 class Memory(Record):
-    """What is computed again or kept on the host, within which limit of bytes per device."""
+    """What is computed again or kept on the host, within which limit of bytes per device.
+
+    Stages in `recompute` are computed once more, as METHOD/recompute/PATH, for all their readers but the first (those of a gradient, where
+    others read it too), so that their memory is free in between. `limit` is what one call may take beside its inputs: parameters, packed
+    constants, results, buffers between kernels and what kernels take for themselves. It is checked at build for all extents that the plan
+    bounds, and at the call for the others.
+    """
 
     recompute: Annotated[Any, OneOf(kinds=(SELECTORS, Words(("auto",))))] = ()
     offload: Annotated[tuple[str, ...], SELECTORS] = ()
@@ -81,6 +87,13 @@ def bytes_of(given: int | str) -> int:
 
 def unbuilt_keys(plan: ExecutionPlan) -> Iterator[Problem]:
     """P903: keys and values of these sections that are part of the language but not built yet. P301: what the plan's ceiling forbids."""
+    if (memory := plan.memory) is not None:
+        if memory.offload:
+            why = "models run on the host, where all memory is"
+            yield memory.place_of("offload").problem("P903", "memory: offload is not built yet", why, ("leave offload out",))
+        if memory.recompute == "auto":
+            why = "nothing chooses the stages yet"
+            yield memory.place_of("recompute").problem("P903", "memory: recompute: auto is not built yet", why, ("recompute: [a stage]",))
     if (found := plan.precision) is not None:
         yield from _unbuilt_precision(found)
         if found.given() and "allow" in plan.numerics.given() and not plan.numerics.allows("precision"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -107,23 +108,34 @@ def _contradictions(g: Graph, root: Callable[[int], int], apart: Sequence[Apart]
 
 
 def _ordered(g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]], asked: Mapping[int, Place]) -> list[int]:
-    """Groups in dependence order, those that make new values of state after the readers of the old ones as far as they may be: the new
-    value can then be written over the old one. A cycle means that a group encloses something outside it."""
+    """Groups in dependence order, and otherwise in that of the stages, so that no value is made long before it is read. Those that make new
+    values of state come after the readers of the old ones as far as they may: the new value can then be written over the old one. A cycle
+    means that a group encloses something outside it."""
     needs: dict[int, set[int]] = {r: set() for r in members_of}
     readers = _readers_of_old(g, root)
     for s in g.stages:
         for source in s.sources:
             if g.stage(source) is not None and root(source) != root(s.id):
                 needs[root(s.id)].add(root(source))
+    users: dict[int, list[int]] = {r: [] for r in members_of}
+    for r, need in needs.items():
+        for n in need:
+            users[n].append(r)
+    last = {root(s.id): n for n, s in enumerate(g.stages)}  # a group stands where its last stage does
+    ready = sorted((last[r], r) for r, need in needs.items() if not need)
     order: list[int] = []
-    left = dict(needs)
-    while left:
-        ready = [r for r, need in left.items() if not need & left.keys()]
-        if not ready:
-            raise PlanError([_enclosed(g, left, members_of, asked)])
-        for r in [r for r in ready if not readers.get(r, frozenset()) & left.keys()] or ready[:1]:
-            order.append(r)
-            del left[r]
+    left = {r: set(need) for r, need in needs.items()}
+    while ready:
+        n = next((n for n, (_, r) in enumerate(ready) if not readers.get(r, frozenset()) & left.keys()), 0)
+        _, r = ready.pop(n)
+        order.append(r)
+        del left[r]
+        for user in users[r]:
+            left[user].discard(r)
+            if not left[user]:
+                insort(ready, (last[user], user))
+    if left:
+        raise PlanError([_enclosed(g, left, members_of, asked)])
     return order
 
 

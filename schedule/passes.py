@@ -10,6 +10,7 @@ GRAPH_PASSES: dict[str, str] = {
     "trace": "the algorithm as it was traced",
     "precision": "tensors in narrower types, as the plan says",
     "specialise": "the extents of a bucket put in",
+    "memory": "stages computed again for late readers",
     "rewrites": "pack, cache, rfactor, stage_in, layout and pad, as the plan says",
     "default": "those that the default scheduler adds",
     "inline": "compute_inline",

@@ -182,6 +182,11 @@ class ExecutionPlan(Record):
         why = "it is a hole, which has to be filled first"
         raise PlanError(self.place_of("schedule").problem("P008", f"no line can be added to schedule for {selector}", why))
 
+    @property
+    def limit(self) -> int | None:
+        """The bytes that a call may take beside its inputs, None where the plan does not say."""
+        return None if self.memory is None else self.memory.most
+
     def entries(self) -> tuple[ScheduleEntry, ...]:
         """The schedule as a list, whichever way it is written; each entry knows its place and how near its file is."""
         return self._entries

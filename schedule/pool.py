@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 if TYPE_CHECKING:
     from .selectors import Selector
 
-RESERVED = ("grad", "update")
+RESERVED = ("grad", "update", "recompute")
 
 
 class Candidate(Protocol):

@@ -20,6 +20,7 @@ from .passes import Step
 from .placing import placements_of
 from .plan import ExecutionPlan
 from .pool import Pool
+from .recompute import recomputed
 from .rewrites import inline, rewrite_stage
 from .selectors import bind
 from .target_checks import wrong_target
@@ -89,6 +90,14 @@ class _Work:
         self.rewritten: set[tuple[str, int]] = set()
         self.written_into: dict[int, frozenset[int]] = {}
         self.steps = [Step("trace", "the algorithm", graph)]
+
+    def recompute(self) -> None:
+        """What the plan has computed again for late readers."""
+        if self.plan.memory is not None and self.plan.memory.recompute:
+            graph, problems = recomputed(self.plan.memory, self.graph)
+            self.problems += problems
+            if graph is not self.graph:
+                self._become(graph, "memory", "stages computed again")
 
     # ------------------------------------------------------------ rewrites
     def rewrite_from_plan(self) -> None:
@@ -227,6 +236,7 @@ class _Work:
 def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default) -> Scheduled:
     """The plan (resolved, holes filled) applied to the graph. Problems are collected, not raised."""
     work = _Work(graph, plan, machine)
+    work.recompute()
     work.rewrite_from_plan()
     work.take_plan()
     work.problems += wrong_target(work.graph, work.chosen, machine) or loop_problems(work.graph, work.chosen, work.placements(), machine)

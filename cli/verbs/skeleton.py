@@ -22,6 +22,8 @@ def skeleton(graph: Graph, algorithm: Algorithm, folder: Path) -> str:
     for m in graph.methods:
         inputs = ", ".join(f"{graph[i].path.rsplit('/', 1)[-1]}: {graph[i].dtype}[{', '.join(map(str, graph[i].shape))}]" for i in m.inputs)
         lines.append(f"# {m.name}({inputs})")
+    lines.append("# precision: {compute: bf16, keep: []}   # narrower types than the algorithm's; stages PATH/cast hold what is rounded")
+    lines.append("# memory: {limit: 2GiB, recompute: []}   # what a call may take; stages that are computed again for late readers")
     lines.append("# every stage is left to the default scheduler: put a list of directives in the place of auto (fluorite plan directives)")
     if not graph.stages:
         return "\n".join([*lines, "schedule: {}"]) + "\n"

@@ -57,11 +57,12 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel call: buffers by number, then extents."""
+    """One kernel call: buffers by number, then extents. `workspace`: bytes that the kernel takes for itself, once and on each thread."""
 
     kernel: str
     arguments: tuple[int, ...]
     symbols: tuple[Extent, ...] = ()
+    workspace: tuple[Extent, Extent] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,12 @@ class Manifest:
     raw: Mapping[str, Any]
     parameters: tuple[TensorSpec, ...]
     methods: Mapping[str, MethodSpec]
+
+    @property
+    def limit(self) -> int | None:
+        """The bytes that a call may take, beside its inputs, by the plan."""
+        found: int | None = self.raw.get("memory", {}).get("limit")
+        return found
 
     @property
     def function(self) -> str | None:
@@ -224,9 +231,7 @@ def _variant(raw: Mapping[str, Any]) -> Variant:
     buffers = tuple(Buffer(b["kind"], b["name"], b["dtype"], tuple(b["shape"]), b.get("alignment", ALIGNMENT)) for b in raw["buffers"])
     for buffer in buffers:
         numpy_dtype(buffer.dtype)
-    setup, steps = (
-        [Step(s["kernel"], tuple(s["arguments"]), tuple(s.get("symbols", ()))) for s in raw.get(part, ())] for part in ("setup", "steps")
-    )
+    setup, steps = ([_step(s) for s in raw.get(part, ())] for part in ("setup", "steps"))
     copies = tuple((new, held) for new, held in raw.get("copies", ()))
     named = [*(b for step in (*setup, *steps) for b in step.arguments), *(b for pair in copies for b in pair)]
     if not all(0 <= b < len(buffers) for b in named):
@@ -234,6 +239,11 @@ def _variant(raw: Mapping[str, Any]) -> Variant:
     if not all(buffers[held].kind == "parameter" and buffers[new].kind == "temporary" for new, held in copies):
         raise ValueError("a copy is of a temporary to a parameter")
     return Variant(dict(raw.get("when", {})), buffers, tuple(setup), tuple(steps), copies)
+
+
+def _step(raw: Mapping[str, Any]) -> Step:
+    once, each = raw.get("workspace", (0, 0))
+    return Step(raw["kernel"], tuple(raw["arguments"]), tuple(raw.get("symbols", ())), (once, each))
 
 
 def _tensor(raw: Mapping[str, Any]) -> TensorSpec:

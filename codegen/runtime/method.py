@@ -17,6 +17,7 @@ from .extents import shape_of
 from .ffi import Function
 from .manifest import MethodSpec, Variant
 from .parameters import fixed_arrays
+from .peak import Peak, peak_of, size
 from .prepared import Array, NegativeExtent, Prepared
 
 _form = attrgetter("__class__", "dtype", "shape")
@@ -44,6 +45,7 @@ class Method:
         self.__signature__ = _signature(spec)
         self._functions, self._parameters, self._threads = functions, parameters, thread_count
         self._names = [i.name for i in spec.inputs]
+        self.limit: int | None = None  # bytes that a call may take beside its inputs
         self._prepared: dict[tuple[Any, ...], Prepared] = {}
         self._fixed: dict[int, tuple[Variant, dict[int, Array]]] = {}
         self._lock = threading.RLock()
@@ -85,8 +87,8 @@ class Method:
     def _too_large(self, error: MemoryError) -> Exception:
         return run_error(run_problem("R109", f"{self.label}: there is not enough memory ({error})"))
 
-    def memory(self, extents: Mapping[str, int]) -> int:
-        """Bytes of temporaries and results of one call with these extents, once planned. Raises RunError."""
+    def peak(self, extents: Mapping[str, int]) -> Peak:
+        """The memory of one call with these extents. Raises RunError."""
         if wrong := [n for n, e in extents.items() if not isinstance(e, int | np.integer) or not 0 <= e < 1 << 48]:
             raise run_error(
                 *(run_problem("R108", f"{self.label}: {n} = {extents[n]!r} is no extent", "an integer from 0 on") for n in wrong)
@@ -98,7 +100,18 @@ class Method:
             except KeyError as missing:
                 raise run_error(run_problem("R108", f"{self.label}: the extent {missing.args[0]} is not given")) from None
         symbols = self._bound(shapes)
-        return self._planned(self._variant(symbols), symbols, {}, 0).bytes
+        return self._peak(self._planned(self._variant(symbols), symbols, {}, 0))
+
+    def _peak(self, prepared: Prepared) -> Peak:
+        return peak_of(prepared, (a.nbytes for a in self._parameters().values()), self._threads)
+
+    def _within_limit(self, prepared: Prepared) -> Prepared:
+        """What was planned. Raises RunError where the plan forbids a call to take so much."""
+        if self.limit is not None and (peak := self._peak(prepared)).total > self.limit:
+            given = ", ".join(f"{n} = {v}" for n, v in prepared.symbols.items())
+            asked = f"{self.label}{f' with {given}' if given else ''} takes {peak.text()}; the plan's limit is {size(self.limit)}"
+            raise run_error(run_problem("R118", asked, "smaller inputs", "a plan with another memory: {limit: ...}"))
+        return prepared
 
     def forget(self) -> None:
         """Drop everything made from the parameters; they have changed."""
@@ -118,7 +131,7 @@ class Method:
             symbols = self._bound([a.shape for a in args])
             variant = self._variant(symbols)
             try:
-                prepared = self._planned(variant, symbols, self._fixed_for(variant), self._threads)
+                prepared = self._within_limit(self._planned(variant, symbols, self._fixed_for(variant), self._threads))
             except MemoryError as error:
                 raise self._too_large(error) from None
             kept = {**self._prepared, form: prepared}

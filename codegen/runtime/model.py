@@ -11,14 +11,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import numpy as np
-
 from . import weights
 from .errors import artifact_error, artifact_problem, run_error, run_problem
 from .ffi import Function
 from .manifest import Manifest
 from .method import Method
 from .parameters import Array, Parameters
+from .peak import Peak
 from .stateful import StatefulMethod, concerns, written
 from .turns import Turns
 
@@ -59,6 +58,7 @@ class Model:
                 self._methods[name] = StatefulMethod(label, spec, function, self.parameters.arrays, thread_count, turns, self._wrote)
             else:
                 self._methods[name] = Method(label, spec, function, self.parameters.arrays, thread_count)
+            self._methods[name].limit = manifest.limit
             if alone:
                 self._methods["run"] = self._methods[name]
 
@@ -102,15 +102,15 @@ class Model:
         return MappingProxyType({name: spec.text() for name, spec in self._manifest.methods.items()})
 
     def memory(self, extents: Mapping[str, int] | None = None, method: str | None = None) -> int:
-        """Peak bytes of one call beside its inputs: parameters, packed constants, temporaries and results.
+        """Peak bytes of one call beside its inputs: parameters, packed constants, temporaries, results, and what kernels take.
 
         `extents` gives a size to every symbol of the method's inputs. Raises RunError.
         """
-        chosen = self._methods[method] if method else self._only()
-        held = sum(a.nbytes for a in self.parameters.arrays().values())
-        buffers = chosen.spec.variants[-1].buffers
-        held += sum(b.numpy.itemsize * int(np.prod(b.shape, dtype=np.int64)) for b in buffers if b.kind == "constant")
-        return held + chosen.memory(extents or {})
+        return self.peak(extents, method).total
+
+    def peak(self, extents: Mapping[str, int] | None = None, method: str | None = None) -> Peak:
+        """The same part by part, with where in the call most is needed. Raises RunError."""
+        return (self._methods[method] if method else self._only()).peak(extents or {})
 
     def save(self, path: str | Path) -> None:
         """Write parameters and state, as they are between two calls, to a safetensors file by the algorithm's names. Raises RunError."""

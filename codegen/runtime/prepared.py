@@ -60,12 +60,12 @@ class Prepared:
         fixed: Mapping[int, Array],
         thread_count: int,
     ) -> None:
-        self._variant, self._symbols, self._functions, self._fixed, self._threads = variant, symbols, functions, fixed, thread_count
+        self.variant, self.symbols, self._functions, self._fixed, self._threads = variant, symbols, functions, fixed, thread_count
         self._shapes = [shape_of(b.shape, symbols) for b in variant.buffers]
         for buffer, shape in zip(variant.buffers, self._shapes, strict=True):
             if any(n < 0 for n in shape):
                 raise NegativeExtent(buffer.name, shape)
-        self._sizes = [b.numpy.itemsize * int(np.prod(s, dtype=np.int64)) for b, s in zip(variant.buffers, self._shapes, strict=True)]
+        self.sizes = [b.numpy.itemsize * int(np.prod(s, dtype=np.int64)) for b, s in zip(variant.buffers, self._shapes, strict=True)]
         self._inputs = [i.buffer for i in method.inputs]
         self._outputs = list(dict.fromkeys(b for b in leaves(method.result) if variant.buffers[b].kind == "output"))
         self._leaves = list(leaves(method.result))
@@ -75,16 +75,17 @@ class Prepared:
         self._single = self._plain and "buffer" in method.result
         self._nest = None if "buffer" in method.result else _nest(method.result)
         lifetimes = _lifetimes(variant.steps) | {new: (0, len(variant.steps)) for new, _ in variant.copies}
+        self.lifetimes = lifetimes
         self._changes = bool(method.updates)
         self._lodgers = self._lodging(lifetimes)
         homeless = [b for b in lifetimes if b not in self._outputs and b not in self._lodgers]
         held = [b for b in homeless if variant.buffers[b].kind in ("temporary", "output")]
-        offsets, self.arena_bytes = plan([self._sizes[b] for b in held], [lifetimes[b] for b in held])
+        offsets, self.arena_bytes = plan([self.sizes[b] for b in held], [lifetimes[b] for b in held])
         self._offsets = dict(zip(held, offsets, strict=True))
         self._tiny = all(self._small(b) for b in (*self._inputs, *self._outputs))
         self._pools = {b: ResultPool(self._shapes[b], variant.buffers[b].numpy) for b in self._outputs if not self._small(b)}
         self._free: deque[Frame] = deque(maxlen=_KEPT_FRAMES)
-        self.bytes = self.arena_bytes + sum(self._sizes[b] for b in self._outputs)
+        self.bytes = self.arena_bytes + sum(self.sizes[b] for b in self._outputs)
 
     def __call__(self, args: Sequence[Any]) -> Any:
         if self._threads and threads.here.count != self._threads:
@@ -164,12 +165,12 @@ class Prepared:
     def _hand_over(self, frame: Frame, i: int, buffer: int, value: Array) -> None:
         place = frame.staging[i]
         if buffer in frame.slots:
-            tensor = borrow(value, self._variant.buffers[buffer].alignment)
+            tensor = borrow(value, self.variant.buffers[buffer].alignment)
             if tensor is not None:
                 frame.put(buffer, tensor)
                 return
             if place is None:
-                place = frame.staging[i] = aligned(self._shapes[buffer], self._variant.buffers[buffer].numpy)
+                place = frame.staging[i] = aligned(self._shapes[buffer], self.variant.buffers[buffer].numpy)
             frame.put(buffer, borrow(place))
         if place is not None:
             place[...] = value
@@ -178,7 +179,7 @@ class Prepared:
         """The caller's own array for kernels to write to, unless it overlaps an input."""
         if any(np.may_share_memory(target, a) for a in args):
             return None
-        return borrow(target, self._variant.buffers[buffer].alignment)
+        return borrow(target, self.variant.buffers[buffer].alignment)
 
     def _ordered(self, arrays: list[Array], args: Sequence[Array]) -> list[Array]:
         """The arrays of the result where it repeats some, or returns an input or a parameter: no two share memory."""
@@ -186,7 +187,7 @@ class Prepared:
         used: set[int] = set()
         ordered = []
         for b in self._leaves:
-            ordered.append(sources[b] if b in self._outputs and b not in used else np.array(sources[b], self._variant.buffers[b].numpy))
+            ordered.append(sources[b] if b in self._outputs and b not in used else np.array(sources[b], self.variant.buffers[b].numpy))
             used.add(b)
         return ordered
 
@@ -199,20 +200,20 @@ class Prepared:
         for result in self._outputs:
             until = lifetimes.get(result, (0, 0))[0]
             for b, (first, last) in sorted(lifetimes.items(), key=lambda item: -item[1][1]):
-                buffer, same = self._variant.buffers[b], self._variant.buffers[result]
+                buffer, same = self.variant.buffers[b], self.variant.buffers[result]
                 fits = buffer.kind == "temporary" and buffer.dtype == same.dtype and self._shapes[b] == self._shapes[result]
                 if fits and b not in found and last < until:
                     found[b], until = result, first
         return found
 
     def _small(self, buffer: int) -> bool:
-        return self._sizes[buffer] <= SMALL
+        return self.sizes[buffer] <= SMALL
 
     def _frame(self) -> Frame:
         frame = Frame()
         frame.arena = allocate(self.arena_bytes + 1)
         arrays: dict[int, Array] = dict(self._fixed)
-        for b, buffer in enumerate(self._variant.buffers):
+        for b, buffer in enumerate(self.variant.buffers):
             if b in self._offsets:
                 arrays[b] = aligned(self._shapes[b], buffer.numpy, frame.arena, self._offsets[b])
             elif buffer.kind in ("input", "output") and self._small(b):
@@ -221,15 +222,15 @@ class Prepared:
         frame.results = [arrays.get(b) for b in self._outputs]
         tensors = {b: borrow(array) for b, array in arrays.items()}
         frame.slots = {b: [] for b in (*self._inputs, *self._outputs) if b not in tensors}
-        for step in self._variant.steps:
+        for step in self.variant.steps:
             used = [self._lodgers.get(b, b) for b in step.arguments]
             arguments: list[Any] = [tensors.get(b) for b in used]
             for position, b in enumerate(used):
                 if b in frame.slots:
                     frame.slots[b].append((arguments, position))
-            arguments += [evaluate(s, self._symbols) for s in step.symbols]
+            arguments += [evaluate(s, self.symbols) for s in step.symbols]
             frame.steps.append((self._functions(step.kernel), arguments))
-        frame.steps += [(np.copyto, [arrays[held], arrays[new]]) for new, held in self._variant.copies]
+        frame.steps += [(np.copyto, [arrays[held], arrays[new]]) for new, held in self.variant.copies]
         if self._changes:
             frame.steps = [(_whole, [frame.steps])]
         return frame
