@@ -74,18 +74,23 @@ class KernelFacts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`memory`: what a call takes by method, beside its inputs. `decided_by`: "plan" or "default" by stage path."""
+    """`peaks`: what a call takes by method, beside its inputs. `decided_by`: "plan" or "default" by stage path."""
 
     program: str
     numerics: str
     kernels: tuple[KernelFacts, ...]
     decided_by: Mapping[str, str]
     directives: Mapping[str, tuple[str, ...]]
-    memory: Mapping[str, Peak]
+    peaks: Mapping[str, Peak]
     machine: Roofline | None
     extents: Mapping[str, int]
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Peak bytes of a call by method, beside its inputs."""
+        return {method: peak.total for method, peak in self.peaks.items()}
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -99,8 +104,8 @@ class Explanation:
     def of_method(self, name: str) -> Explanation:
         """What concerns one method."""
         mine = {path: by for path, by in self.decided_by.items() if path.split("/")[0] == name}
-        memory = {m: n for m, n in self.memory.items() if m == name}
-        return replace(self, kernels=tuple(k for k in self.kernels if k.method == name), decided_by=mine, memory=memory)
+        peaks = {m: peak for m, peak in self.peaks.items() if m == name}
+        return replace(self, kernels=tuple(k for k in self.kernels if k.method == name), decided_by=mine, peaks=peaks)
 
     def text(self) -> str:
         rows: list[tuple[str, ...]] = [("kernel", "stages", "flops", "read", "written", "kept", "parallel", "vector", "at best", "limit")]
@@ -121,10 +126,10 @@ class Explanation:
                 f"this machine: {self.machine.flops / 1e9:.0f} GFLOP/s, {self.machine.bytes / 1e9:.0f} GB/s; numerics class {self.numerics}"
             )
         lines += [
-            f"{method}: at best {_time(seconds)} a call" + (f", {size(peak.total)} of memory" if (peak := self.memory.get(method)) else "")
+            f"{method}: at best {_time(seconds)} a call" + (f", {size(peak.total)} of memory" if (peak := self.peaks.get(method)) else "")
             for method, seconds in self.seconds.items()
         ]
-        lines += [f"{method}: memory {peak.text()}" for method, peak in self.memory.items()]
+        lines += [f"{method}: memory {peak.text()}" for method, peak in self.peaks.items()]
         if self.missing:
             lines.append(f"give --extents {','.join(f'{s}=1024' for s in self.missing)} to see times and memory")
         return "\n".join(lines)
@@ -137,8 +142,8 @@ class Explanation:
             "extents": dict(self.extents),
             "kernels": [k.as_dict() for k in self.kernels],
             "seconds": self.seconds,
-            "memory": {m: p.total for m, p in self.memory.items()},
-            "peak": {m: {**asdict(p), "alive": dict(p.alive)} for m, p in self.memory.items()},
+            "memory": self.memory,
+            "peak": {m: {**asdict(p), "alive": dict(p.alive)} for m, p in self.peaks.items()},
             "decided_by": dict(self.decided_by),
             "directives": {k: list(v) for k, v in self.directives.items()},
             "machine": machine,

@@ -45,7 +45,7 @@ def arena(model: fl.Model, n: int) -> int:
 
 def test_what_is_predicted_is_what_is_taken() -> None:
     for keys in ({}, {"recompute": ("first",)}):
-        predicted = explain(residual, plan(**keys), {"n": 256}).memory["residual"]
+        predicted = explain(residual, plan(**keys), {"n": 256}).peaks["residual"]
         model = fl.compile(residual, plan(**keys))
         assert arena(model, 256) == predicted.buffers
         assert model.memory({"n": 256}) == predicted.total == model.peak({"n": 256}).total
@@ -102,7 +102,7 @@ def test_a_bounded_extent_is_checked_at_build(tmp_path: Path) -> None:
         assert "with n = 1024 takes" in problem.text() and "most in kernel" in problem.text() and "the limit is 256 KiB" in problem.text()
         assert any(t == "memory: {recompute: [/residual/first]}" for t in problem.try_)
     assert [p.code for p in check(residual, chosen, quick=True).problems] == ["P401"]
-    enough = explain(residual, chosen, {"n": 1024}).memory["residual"].total
+    enough = explain(residual, chosen, {"n": 1024}).memory["residual"]
     assert fl.compile(residual, chosen.replace(memory=Memory(limit=enough))).memory({"n": 1024}) == enough
     with pytest.raises(PlanError, match="P401"):
         fl.compile(residual, chosen.replace(memory=Memory(limit=enough - 1)))
