@@ -32,7 +32,10 @@ _HOMES = {
     "ExecutionPlan": "fluorite.schedule",
     "trace": "fluorite.algo.program",
 }
-_MODULES = {"init": "fluorite.algo.init", "nn": "fluorite.algo.nn", "optim": "fluorite.algo.optim", "random": "fluorite.algo.ops.random"}
+_MODULES = {
+    **{name: f"fluorite.algo.{name}" for name in ("data", "init", "nn", "optim")},
+    "random": "fluorite.algo.ops.random",
+}
 
 
 def _names() -> list[str]:
@@ -110,6 +113,7 @@ if TYPE_CHECKING:
         Tensor,
         cond,
         custom_vjp,
+        data,
         function,
         grad,
         gradients,
@@ -160,6 +164,7 @@ if TYPE_CHECKING:
         "boolean",
         "cond",
         "custom_vjp",
+        "data",
         "extent",
         "f8e4m3",
         "f8e5m2",

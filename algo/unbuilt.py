@@ -11,7 +11,6 @@ UNBUILT: dict[str, tuple[str, str]] = {
     "reduce": ("a user-defined reduction", "fl.sum, prod, max, min, any, all, argmax or argmin"),
     "while_loop": ("a loop on tensors", "fl.scan over a known number of steps"),
     "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
-    "data": ("data readers", "pass the data in as an input"),
     "dist": ("distributed programs", ""),
     "from_onnx": ("import from ONNX", ""),
     "from_torch": ("import from PyTorch", ""),
