@@ -8,7 +8,7 @@ import typer
 
 from . import later_verbs
 from .command import Outcome, command
-from .options import ForceOption, OutputOption
+from .options import ExtentsOption, ForceOption, OutputOption
 from .terminal import Terminal
 
 plan_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -40,12 +40,18 @@ def plan_resolve(
 
 @command(plan_app, "diff", prefix="plan ")
 def plan_diff(
-    terminal: Terminal, old: Annotated[str, typer.Argument(metavar="A")], new: Annotated[str, typer.Argument(metavar="B")]
+    terminal: Terminal,
+    old: Annotated[str, typer.Argument(metavar="A")],
+    new: Annotated[str, typer.Argument(metavar="B")],
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Say also what changes in bytes and in numerics.", show_default=False)
+    ] = None,
+    extents: ExtentsOption = None,
 ) -> Outcome:
-    """What differs between two plans, by path. Exit code 0 if nothing does, 1 otherwise."""
+    """What differs between two plans, by path, and what that makes of a model. Exit code 0 if nothing does, 1 otherwise."""
     from .verbs.plan import diff
 
-    return diff(terminal, old, new)
+    return diff(terminal, old, new, model, extents)
 
 
 @command(plan_app, "schema", prefix="plan ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..command import DONE, REFUSED, Outcome
 from ..files import writable, write
@@ -11,6 +12,12 @@ from ..models import find_algorithm
 from ..plans import load_plan
 from ..refusals import usage
 from ..terminal import Terminal
+from ..values import extents as read_extents
+from ..values import known_extents
+
+if TYPE_CHECKING:
+    from fluorite.codegen.effects import Change
+    from fluorite.schedule import ExecutionPlan
 
 
 def init(terminal: Terminal, model: str, output: Path | None, force: bool) -> Outcome:
@@ -48,10 +55,38 @@ def resolve(terminal: Terminal, plan: str, holes: bool, output: Path | None, for
     return _text(text, {"yaml": found.to_yaml(), "places": places, "holes": [h.id for h in opened.values()]}, output, force)
 
 
-def diff(terminal: Terminal, old: str, new: str) -> Outcome:
-    found = load_plan(old).diff(load_plan(new))
+def diff(terminal: Terminal, old: str, new: str, model: str | None, extents: list[str] | None) -> Outcome:
+    """Without a model nothing is run; with one, the effects of both plans on it are compared too."""
+    if extents and model is None:
+        raise usage("--extents", "they are those of a model", "--model MODEL")
+    plans = load_plan(old), load_plan(new)
+    found = plans[0].diff(plans[1])
     value = [{"path": d.path, "old": d.old, "new": d.new} for d in found]
-    return Outcome(value, "\n".join(d.text() for d in found), REFUSED if found else DONE)
+    text, code = "\n".join(d.text() for d in found), REFUSED if found else DONE
+    if model is None:
+        return Outcome(value, text, code)
+    changed, note = _effects(terminal, model, plans, read_extents(extents))
+    if note:
+        terminal.note(note)
+    effects = [{"method": c.method or None, "what": c.what, "old": c.old, "new": c.new} for c in changed]
+    shown = "\n".join(c.text() for c in changed) or "neither memory nor numerics change"
+    return Outcome({"differences": value, "effects": effects}, f"{text}\n\n{shown}".lstrip(), code)
+
+
+def _effects(
+    terminal: Terminal, model: str, plans: tuple[ExecutionPlan, ExecutionPlan], sizes: dict[str, int]
+) -> tuple[tuple[Change, ...], str]:
+    """What the second plan makes different, and a remark on what is not known."""
+    from fluorite.codegen.effects import changes, effect
+
+    algorithm = find_algorithm(model, "plan diff")
+    graph = algorithm.graph()
+    known_extents(sizes, graph.symbols(), algorithm.shown)
+    before, after = (effect(graph, plan, sizes) for plan in plans)
+    unknown = [s for m in graph.methods if not {m.name} <= before.peaks.keys() & after.peaks.keys() for s in graph.symbols(m.name)]
+    missing = [s for s in dict.fromkeys(unknown) if s not in sizes]
+    note = f"note: give --extents {','.join(f'{s}=1024' for s in missing)} to see what changes in bytes" if missing else ""
+    return changes(before, after), note
 
 
 def schema(terminal: Terminal, output: Path | None, force: bool) -> Outcome:

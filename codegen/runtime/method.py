@@ -6,7 +6,6 @@ import difflib
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,12 @@ from .arguments import Refused, as_array, bind
 from .errors import Problem, run_error, run_problem
 from .extents import shape_of
 from .ffi import Function
+from .forms import Form, form_of
 from .manifest import MethodSpec, Variant
 from .parameters import fixed_arrays
 from .peak import Peak, peak_of, size
 from .prepared import Array, NegativeExtent, Prepared
 
-_form = attrgetter("__class__", "dtype", "shape")
 _KEPT_SHAPES = 64
 _KEPT_BYTES = 256 << 20
 
@@ -46,7 +45,8 @@ class Method:
         self._functions, self._parameters, self._threads = functions, parameters, thread_count
         self._names = [i.name for i in spec.inputs]
         self.limit: int | None = None  # bytes that a call may take beside its inputs
-        self._prepared: dict[tuple[Any, ...], Prepared] = {}
+        self._form = form_of(len(self._names))
+        self._prepared: dict[Form, Prepared] = {}
         self._fixed: dict[int, tuple[Variant, dict[int, Array]]] = {}
         self._lock = threading.RLock()
 
@@ -55,7 +55,7 @@ class Method:
             args, out = self._arranged(args, named)
             return self.call(args, out)
         try:
-            prepared = self._prepared.get(tuple(map(_form, args)))
+            prepared = self._prepared.get(self._form(*args))
         except (AttributeError, TypeError):
             prepared = None
         if prepared is None:
@@ -71,7 +71,7 @@ class Method:
     def call(self, args: tuple[Any, ...], out: Any = None) -> Any:
         """The same with all inputs in order; what the functions of an artefact use."""
         try:
-            prepared = self._prepared.get(tuple(map(_form, args)))
+            prepared = self._prepared.get(self._form(*args))
         except (AttributeError, TypeError):
             prepared = None
         if prepared is None:
@@ -121,10 +121,10 @@ class Method:
 
     def _readied(self, args: Sequence[Any]) -> tuple[tuple[Array, ...], Prepared]:
         arrays = self._checked(args)
-        form = tuple(map(_form, arrays))
+        form = self._form(*arrays)
         return arrays, self._prepared.get(form) or self._prepare(arrays, form)
 
-    def _prepare(self, args: Sequence[Array], form: tuple[Any, ...]) -> Prepared:
+    def _prepare(self, args: Sequence[Array], form: Form) -> Prepared:
         with self._lock:
             if (known := self._prepared.get(form)) is not None:
                 return known

@@ -108,6 +108,31 @@ def test_diff_is_1_if_anything_differs(plans: Path) -> None:
     assert document["ok"] is False and document["errors"] == [] and {"path", "old", "new"} == set(document["result"][0])
 
 
+def test_diff_says_what_changes_in_bytes_and_numerics(here: Path) -> None:
+    (here / "net.py").write_text(
+        "import fluorite as fl\n\n\nclass Net(fl.Program):\n    def __init__(self):\n        self.up = fl.nn.Linear(64, 96)\n\n"
+        "    @fl.method\n    def predict(self, x: fl.f32[fl.Tensor, 'n', 64]):\n        return fl.relu(self.up(x))\n"
+    )
+    (here / "a.yaml").write_text("version: 1\n")
+    (here / "b.yaml").write_text("version: 1\nprecision: {compute: bf16, parameters: bf16}\n")
+    ran = fluorite("plan", "diff", "a.yaml", "b.yaml", "--model", "net.py:Net", "--extents", "n=10")
+    assert ran.code == 1 and ran.err == ""
+    lines = ran.out.splitlines()
+    assert lines[0] == "precision: (nothing) -> {compute: bf16, parameters: bf16}"
+    assert "numerics reassociates -> precision" in lines or "numerics exact -> precision" in lines
+    assert "predict: parameters 24.4 KiB -> 12.2 KiB (-12.2 KiB)" in lines
+    assert any(line.startswith("predict: buffers ") and "+" in line for line in lines)  # x in bfloat16
+    document = fluorite("plan", "diff", "a.yaml", "b.yaml", "--model", "net.py:Net", "--extents", "n=10", "--json").document
+    assert {"method": "predict", "what": "parameters", "old": 24960, "new": 12480} in document["result"]["effects"]
+    assert document["result"]["differences"][0]["path"] == "precision"
+    ran = fluorite("plan", "diff", "a.yaml", "b.yaml", "--model", "net.py:Net")
+    assert ran.code == 1 and "--extents n=1024" in ran.err and "-> precision" in ran.out and "predict: parameters" not in ran.out
+    ran = fluorite("plan", "diff", "a.yaml", "a.yaml", "--model", "net.py:Net", "--extents", "n=10")
+    assert (ran.code, ran.out.strip()) == (0, "neither memory nor numerics change")
+    assert fluorite("plan", "diff", "a.yaml", "b.yaml", "--extents", "n=10").code == 2
+    assert fluorite("plan", "diff", "a.yaml", "b.yaml", "--model", "net.py:Net", "--extents", "m=10").code == 2
+
+
 def test_diff_and_resolve_run_no_model(here: Path) -> None:
     (here / "trap.py").write_text("open('sprung', 'w')\n")
     (here / "trap.yaml").write_text("version: 1\nprogram: trap.py:f\n")

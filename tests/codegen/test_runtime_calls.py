@@ -16,6 +16,7 @@ import runtime_kernels as hand
 from fluorite.algo.errors import RunError
 from fluorite.codegen.runtime import Model, parse
 from fluorite.codegen.runtime import library as shared_libraries
+from fluorite.codegen.runtime.forms import form_of
 from fluorite.codegen.runtime.tensors import adopt, borrow
 from fluorite.codegen.runtime.threads import processors
 
@@ -417,3 +418,16 @@ def test_memory_kept_for_shapes_is_bounded(make: Callable[..., Model], monkeypat
         model.chain(np.zeros(n, F32))
     kept = list(model.chain._prepared.values())
     assert len(kept) < 3 and kept[-1].leaf_specs[0][0] == (59_000,)
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_the_key_of_a_call_tells_inputs_apart(count: int) -> None:
+    form = form_of(count)
+    usual = [np.zeros((2, n), np.float32) for n in range(count)]
+    others = [np.zeros((2, 9), np.float32), np.zeros((2, 0), np.float64), np.zeros(2, np.float32), np.ma.masked_array(np.zeros((2, 0)))]
+    keys = {form(*usual)} | {form(*usual[:k], other, *usual[k + 1 :]) for k in range(count) for other in others}
+    assert len(keys) == 1 + len(others) * count
+    assert form(*[a.copy() for a in usual]) == form(*usual)
+    if count:
+        with pytest.raises(AttributeError):
+            form(*usual[1:], 1.0)
