@@ -46,6 +46,9 @@ class Builder:
     slots: dict[str, Any] = field(default_factory=dict)  # path -> state that the algorithm adds to the Program itself
     named: set[int] = field(default_factory=set)  # the stages that the user gave a name
     role: str = "forward"  # of the stages being made
+    training: bool = False  # whether the method trains
+    call_key: Tensor | None = None  # what the random keys of a call are made of, once one is asked for
+    keys: int = 0  # how many were
     modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
     kept: list[Any] = field(default_factory=list)  # keeps those ids alive
     closed: set[int] = field(default_factory=set)  # what stood for the carries and slices of scans that are done
@@ -87,6 +90,20 @@ class Builder:
         finally:
             self.when, self.known = saved
 
+    def begin(self, method: str, training: bool) -> None:
+        """Stages are those of another method from here on."""
+        self.method, self.training = method, training
+        self.assigned, self.call_key, self.keys = {}, None, 0
+
+    @contextmanager
+    def at_root(self) -> Iterator[None]:
+        """Stages made inside are named right below the method, whatever scope is open."""
+        scopes, self.scopes = self.scopes, []
+        try:
+            yield
+        finally:
+            self.scopes = scopes
+
     def leaf(
         self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = ""
     ) -> Direct:
@@ -106,6 +123,12 @@ _builder: ContextVar[Builder | None] = ContextVar("fluorite_builder", default=No
 def tracing() -> Builder | None:
     """The trace being made, if one is."""
     return _builder.get()
+
+
+def training() -> bool:
+    """Whether the method that is being traced trains, as ``@fl.method(training=True)`` says: dropout drops, batch norm normalises by the
+    batch. A module of one's own may ask, too."""
+    return current().training
 
 
 def current() -> Builder:

@@ -116,19 +116,21 @@ class Assigned:
 
 def param(
     *, init: Any = None, dtype: Any = "float32", trainable: bool = True, shape: tuple[int, ...] | None = None, **axes: int
-) -> Parameter:
+) -> Tensor:
     """A parameter with named axes, ``fl.param(in_=64, out=32)``; a trailing underscore is dropped.
 
-    `init` is an array, a number, or a function of (generator, shape); it is only run when weights are not given.
+    `init` is an array, a number, or a function of (generator, shape); it is only run when weights are not given. What is returned is a
+    fluorite.Parameter.
     """
     names, extents = _form("param", init, shape, axes)
     return Parameter(extents, canonical(dtype), names, init, trainable)
 
 
-def state(*, init: Any = None, dtype: Any = "float32", shape: tuple[int, ...] | None = None, **axes: int) -> State:
+def state(*, init: Any = None, dtype: Any = "float32", shape: tuple[int, ...] | None = None, **axes: int) -> Tensor:
     """State that methods assign: ``self.count = fl.state(init=0, dtype=fl.i32)``, then ``self.count = self.count + 1`` in a method.
 
     Axes and `init` as for fl.param; without axes it is one number. It is saved with the weights, and no optimiser moves it.
+    What is returned is a fluorite.Parameter.
     """
     names, extents = _form("state", init, shape, axes)
     return State(extents, canonical(dtype), names, init, False)
@@ -235,7 +237,7 @@ def updating(by: str = "") -> Iterator[None]:
 
 
 def updates_of(builder: Builder) -> dict[str, int]:
-    """By path, the stage that is the new value of what the method assigned, under its name; the next method begins without assignments."""
+    """By path, the stage that is the new value of what the method assigned, under its name."""
     found: dict[str, int] = {}
     for key, made in builder.assigned.items():
         leaf = builder.bound[key]
@@ -254,7 +256,6 @@ def updates_of(builder: Builder) -> dict[str, int]:
             s = replace(s, source=made.source)
         _name(builder, s, target)
         found[path] = s.id
-    builder.assigned = {}
     return found
 
 

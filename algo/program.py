@@ -39,9 +39,9 @@ def method(fn: F, /) -> F: ...
 @overload
 def method(*, batch: str | None = None, training: bool = False, reader: str | None = None) -> Callable[[F], F]: ...
 def method(fn: Callable[..., Any] | None = None, *, batch: str | None = None, training: bool = False, reader: str | None = None) -> Any:
-    """Marks a Program's method as compiled. `batch` names the batch axis."""
-    if training or reader is not None:
-        raise refuse("A190", "@fl.method(training=..., reader=...)", "training is not built yet", "an inference method")
+    """Marks a Program's method as compiled. `batch` names the batch axis; with `training` its layers train (see fluorite.nn.training)."""
+    if reader is not None:
+        raise refuse("A190", f"@fl.method(reader={reader!r})", "readers are not built yet", "inputs of the method")
 
     def mark(f: Callable[..., Any]) -> Callable[..., Any]:
         f.__fluorite_method__ = MethodInfo(batch, training, reader)  # type: ignore[attr-defined]
@@ -163,7 +163,8 @@ def _require_same(builder: Builder, method: str, fn: Callable[..., Any], before:
 
 
 def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: Mapping[str, Spec] | None) -> Method:
-    builder.method = name
+    info = getattr(fn, "__fluorite_method__", None)
+    builder.begin(name, isinstance(info, MethodInfo) and info.training)
     ids, arguments = [], {}
     for k, s in inputs_of(fn, inputs).items():
         t = builder.leaf("input", f"{name}/{k}", s.shape, s.dtype, s.axis_names)

@@ -124,6 +124,11 @@ class Tensor(OwnOperators, Methods):
 
     __hash__ = object.__hash__
 
+    def assign(self, value: Any) -> None:
+        """The next value of a parameter or state; see fluorite.state. Raises AlgorithmError: other tensors are values, and stay."""
+        why = "a method changes parameters and state, and nothing else"
+        raise refuse("A183", f"{self.label}.assign(...)", why, "fl.state(...) in __init__")
+
     def named(self, name: str) -> Tensor:
         """The same tensor with the stage that computes it renamed."""
         from .building import rename

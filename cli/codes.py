@@ -104,7 +104,7 @@ ALGORITHM: dict[str, str] = {
     "A192": "No trainable parameter is meant by params= or decay=: a module, a parameter, the end of a path with wildcards, or a list.",
     "A193": "The loss depends on none of the parameters that are to be moved.",
     "A194": "A gradient that is handed to an optimiser does not belong to a parameter, or has not its shape; or there are two of one.",
-    "A190": "Training methods, readers and optimisers are part of the language, but this version does not build them yet.",
+    "A190": "Readers of methods are part of the language, but this version does not build them yet.",
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
         "give extents=."

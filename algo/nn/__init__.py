@@ -6,17 +6,19 @@ of layers are Python's own; a layer held in two places is shared, and its parame
 
 from __future__ import annotations
 
-from ..program import Module
+from ..building import training
+from ..modules import Module
 from .attention import MultiHeadAttention
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dense import Embedding, Linear, PReLU, Sequential
+from .dropout import Dropout
 from .normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .transformer import FeedForward, TransformerBlock, TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
     "GRU", "LSTM", "RNN", "BatchNorm", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "Embedding", "FeedForward", "GRUCell", "GroupNorm", "InstanceNorm", "LSTMCell", "LayerNorm", "Linear", "Module",
+    "Dropout", "Embedding", "FeedForward", "GRUCell", "GroupNorm", "InstanceNorm", "LSTMCell", "LayerNorm", "Linear", "Module",
     "MultiHeadAttention", "PReLU", "RMSNorm", "RNNCell", "Sequential", "TransformerBlock", "TransformerDecoderLayer",
-    "TransformerEncoderLayer",
+    "TransformerEncoderLayer", "training",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from .. import init as initial
 from ..expr import refuse
 from ..ops import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ..ops.windows import TAPS, spatial
-from ..program import Module, Parameter, param
+from ..program import Module, param
 from ..tensor import Tensor
 
 
@@ -43,7 +43,7 @@ class _Convolution(Module):
         self.b = param(init=initial.zeros, dtype=dtype, out=outputs) if bias else None
         self.options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
 
-    def _kernels(self, what: str, inputs: int, outputs: int, groups: int, taps: dict[str, Any], init: Any, dtype: Any) -> Parameter:
+    def _kernels(self, what: str, inputs: int, outputs: int, groups: int, taps: dict[str, Any], init: Any, dtype: Any) -> Tensor:
         return param(init=init, dtype=dtype, out=outputs, in_=_per_group(what, inputs, groups), **taps)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ class _Transposed(_Convolution):
         super().__init__(inputs, outputs, size, **options)
         self.options["output_padding"] = output_padding
 
-    def _kernels(self, what: str, inputs: int, outputs: int, groups: int, taps: dict[str, Any], init: Any, dtype: Any) -> Parameter:
+    def _kernels(self, what: str, inputs: int, outputs: int, groups: int, taps: dict[str, Any], init: Any, dtype: Any) -> Tensor:
         return param(init=init, dtype=dtype, in_=inputs, out=_per_group(what, outputs, groups), **taps)
 
 

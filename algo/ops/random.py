@@ -5,7 +5,7 @@
     noise = fl.random.uniform(a, x.shape)
 
 A key is a uint32[2] tensor. Used twice it gives the same numbers twice: split it, or fold a number into it. Element i of a result depends
-on the key and i alone, whatever the shape.
+on the key and i alone, whatever the shape. Inside a Program ``fl.random.next_key()`` is a new key in every call.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..tensor import Tensor
 from ..trace import build_stage
 from .derived import real
 from .keys import drawn, drawn_at, fold_in, key, split, unit
+from .next_key import next_key
 from .reductions import reduced
 from .shapes import AxisLike, axis_number, dimensions, labels, tensor
 from .sorting import argsort
@@ -154,5 +155,6 @@ def randint(key: Any, low: int, high: int, shape: Any = (), dtype: Any = "int32"
 
 
 __all__ = [
-    "bernoulli", "bits", "categorical", "exponential", "fold_in", "gumbel", "key", "normal", "permutation", "randint", "split", "uniform",
+    "bernoulli", "bits", "categorical", "exponential", "fold_in", "gumbel", "key", "next_key", "normal", "permutation", "randint", "split",
+    "uniform",
 ]  # fmt: skip

@@ -30,7 +30,7 @@ def program(layer: Any, call: Any = None, **inputs: fl.Spec) -> fl.Graph:
 
 
 def parameters(graph: fl.Graph) -> dict[str, tuple[tuple[str | None, ...], tuple[Any, ...]]]:
-    return {leaf.path.removeprefix("layer/"): (leaf.axis_names, leaf.shape) for leaf in graph.leaves if leaf.kind == "parameter"}
+    return {leaf.path.removeprefix("layer/"): (leaf.axis_names, leaf.shape) for leaf in graph.leaves if leaf.kind in ("parameter", "state")}
 
 
 def drawn(graph: fl.Graph, seed: int = 1) -> dict[str, Array]:
@@ -204,7 +204,7 @@ def test_decoding_with_a_cache_gives_what_the_whole_sequence_gives(llama: bool) 
     for t in range(3, 6):
         out, keys, values = graph.run(x[:, t : t + 1], keys, values, np.int32(t), method="step")
         near(out, want[:, t : t + 1], 1e-5)
-    paths = {leaf.path for leaf in graph.leaves if leaf.kind == "parameter"}
+    paths = {leaf.path for leaf in graph.leaves if leaf.kind in ("parameter", "state")}
     assert ("block/network/gate/w" in paths) == llama and ("block/attention/query/b" in paths) != llama
     assert {"whole/block/attention/query/matmul", "whole/block/network/down/matmul"} <= {s.path for s in graph.stages}
 
@@ -226,7 +226,7 @@ def test_shared_layers_and_containers() -> None:
             return {k: head(x) for k, head in self.heads.items()}, x @ self.tied.T
 
     graph = fl.trace(Net)
-    assert [leaf.path for leaf in graph.leaves if leaf.kind == "parameter"] == [
+    assert [leaf.path for leaf in graph.leaves if leaf.kind in ("parameter", "state")] == [
         "embed/w", "stack.0/w", "stack.0/b", "stack.1/w", "stack.1/b", "heads.a/w", "heads.a/b", "heads.b/layers.0/w", "heads.b/layers.0/b",
     ]  # fmt: skip
     p = {k: v.astype(float) for k, v in initial_parameters(graph, 2).items()}

@@ -137,3 +137,44 @@ def test_alternating_methods_share_one_state() -> None:
         moved = {path for path in before if (after[path] != before[path]).any()}
         side, other = ("critic/", "generator/") if method == "d_step" else ("generator/", "critic/")
         assert any(p.startswith(side) for p in moved) and not any(p.startswith(other) for p in moved)
+
+
+class Deep(fl.Program):
+    """A convolutional network with everything that differs in training."""
+
+    def __init__(self) -> None:
+        self.conv, self.norm = fl.nn.Conv2d(1, 4, 3, padding=1), fl.nn.BatchNorm(4)
+        self.drop, self.head = fl.nn.Dropout(0.25), fl.nn.Linear(4 * 16, 10)
+        self.optimizer = fl.optim.SGD(0.1, 0.9, nesterov=True)
+
+    def logits(self, x: Any) -> Any:
+        x = fl.max_pool2d(fl.relu(self.norm(self.conv(x))), 2)
+        return self.head(self.drop(fl.reshape(x, (x.shape[0], 64))))
+
+    @fl.method(batch="n", training=True)
+    def train_step(self, x: fl.f32("n", 1, 8, 8), y: fl.i32("n")) -> Any:  # type: ignore[valid-type]
+        loss = fl.cross_entropy(self.logits(x), y, name="loss")
+        self.optimizer.minimize(loss)
+        return loss
+
+    @fl.method(batch="n")
+    def infer(self, x: fl.f32("n", 1, 8, 8)) -> Any:  # type: ignore[valid-type]
+        return self.logits(x)
+
+
+def test_a_network_trains_as_the_interpreter_does_and_tells_classes_apart() -> None:
+    graph, model = fl.trace(Deep()), fl.compile(Deep())
+    generator = np.random.default_rng(0)
+    patterns = generator.standard_normal((10, 1, 8, 8)).astype(F32)
+    labels = np.arange(40, dtype=np.int32) % 10
+    images = patterns[labels] + 0.3 * generator.standard_normal((40, 1, 8, 8)).astype(F32)
+    for n in (7, 1, 16):
+        before = {path: np.array(model.parameters[path]) for path in initial_parameters(graph)}
+        result = model.train_step(images[:n], labels[:n])
+        after = {path: np.array(model.parameters[path]) for path in before}
+        found = compare(graph, "train_step", (images[:n], labels[:n]), Transition(result, after), "reassociates", before)
+        assert found and all(c.ok for c in found), [c.text() for c in found if not c.ok]
+    for _ in range(60):
+        model.train_step(images, labels)
+    assert (model.infer(images).argmax(1) == labels).mean() > 0.95
+    assert model.parameters["random/calls"] == 63

@@ -1,0 +1,53 @@
+"""Keys that nobody has to hand around: a new one wherever it is asked for, from state of the Program that moves on with every call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..building import Builder, current
+from ..expr import refuse
+from ..held import Parameter, State, updating
+from ..tensor import Tensor
+from ..trace import build_stage
+from .keys import fold_in
+
+KEY, CALLS = "random/key", "random/calls"
+
+
+def next_key() -> Tensor:
+    """A key for this place in the method and this call: uint32 [2].
+
+    It is made of the Program's `random/key`, which is drawn from the seed of the model, of `random/calls`, which counts the calls of
+    methods that draw, and of how many keys the method has asked for before. So a call draws other numbers than the last one, a model that
+    is saved and loaded goes on with those that would have come, and no plan changes any.
+    """
+    builder = current()
+    if builder.call_key is None:
+        key = _slot(builder, KEY, (2,), "uint32", _drawn).now()
+        calls = _slot(builder, CALLS, (), "int32", 0)
+        with updating():
+            before = calls.now()
+            made = build_stage([], lambda: before.as_scalar() + 1, name=CALLS, origin="derived")
+        calls.assign(made)
+        with builder.at_root():
+            builder.call_key = fold_in(key, before, name="random")
+    builder.keys += 1
+    with builder.at_root():
+        found: Tensor = fold_in(builder.call_key, builder.keys - 1, name="random")
+    return found
+
+
+def _drawn(generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    return generator.integers(0, 2**32, shape, dtype=np.uint32)
+
+
+def _slot(builder: Builder, path: str, shape: tuple[int, ...], dtype: str, init: Any) -> Parameter:
+    if path not in builder.slots:
+        if any(leaf.path == path for leaf in builder.leaves.values()):
+            raise refuse("A110", f"an attribute called {path.split('/')[0]!r}", f"the Program's own {path} has this path", "another name")
+        builder.slots[path] = State(shape, dtype, ("word",) * len(shape), init, False)
+        builder.slots[path].hold(builder, path)
+    found: Parameter = builder.slots[path]
+    return found
