@@ -49,6 +49,7 @@ class Builder:
     training: bool = False  # whether the method trains
     call_key: Tensor | None = None  # what the random keys of a call are made of, once one is asked for
     keys: int = 0  # how many were
+    endings: list[Callable[[], None]] = field(default_factory=list)  # what is to be done when all of the method has been traced
     modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
     kept: list[Any] = field(default_factory=list)  # keeps those ids alive
     closed: set[int] = field(default_factory=set)  # what stood for the carries and slices of scans that are done
@@ -93,7 +94,7 @@ class Builder:
     def begin(self, method: str, training: bool) -> None:
         """Stages are those of another method from here on."""
         self.method, self.training = method, training
-        self.assigned, self.call_key, self.keys = {}, None, 0
+        self.assigned, self.endings, self.call_key, self.keys = {}, [], None, 0
 
     @contextmanager
     def at_root(self) -> Iterator[None]:

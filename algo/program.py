@@ -175,6 +175,8 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
         result = fn(**arguments)
     except AlgorithmError as error:
         raise placed(error, raised_at(error), name) from None
+    for end in builder.endings:
+        end()
     if result is None and not builder.assigned:
         why = "a method returns a tensor, or a tuple, list or dict of them, or it assigns state"
         raise placed(refuse("A130", f"{name} returns nothing", why), _first_line(fn), name)

@@ -27,11 +27,14 @@ def next_key() -> Tensor:
     if builder.call_key is None:
         key = _slot(builder, KEY, (2,), "uint32", _drawn).now()
         calls = _slot(builder, CALLS, (), "int32", 0)
-        with updating():
-            before = calls.now()
-            made = build_stage([], lambda: before.as_scalar() + 1, name=CALLS, origin="derived")
-        calls.assign(made)
-        with builder.at_root():
+        before = calls.now()
+
+        def count() -> None:
+            with updating():
+                calls.assign(build_stage([], lambda: before.as_scalar() + 1, name=CALLS, origin="derived"))
+
+        builder.endings.append(count)  # whichever branches were taken
+        with builder.at_root(), builder.branch(None):
             builder.call_key = fold_in(key, before, name="random")
     builder.keys += 1
     with builder.at_root():

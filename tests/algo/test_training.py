@@ -145,3 +145,22 @@ def test_readers_are_refused_and_so_is_a_second_random_key() -> None:
     with pytest.raises(fl.AlgorithmError) as caught:
         fl.trace(Clash)
     assert caught.value.problems[0].code == "A110"
+
+
+def test_a_draw_in_a_branch_moves_the_keys_on_whichever_is_taken() -> None:
+    class Branching(fl.Program):
+        def __init__(self) -> None:
+            self.drop = nn.Dropout(0.5)
+
+        @fl.method(training=True)
+        def step(self, x: fl.f32(64), often: fl.boolean()) -> Any:  # type: ignore[valid-type]
+            return fl.cond(often, lambda: self.drop(x), lambda: x), self.drop(x)
+
+    graph = fl.trace(Branching)
+    parameters: Any = initial_parameters(graph)
+    seen = []
+    for n, often in enumerate((True, False, True)):
+        (one, other), parameters = graph.step(np.ones(64, F32), often, method="step", parameters=parameters)
+        assert ((one == 0).any() if often else (one == 1).all()) and (other == 0).any() and parameters["random/calls"] == n + 1
+        seen.append(other.tobytes())
+    assert len(set(seen)) == 3
