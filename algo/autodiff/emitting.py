@@ -50,14 +50,15 @@ class Emitter:
         """
         builder = self.builder
         to = dtype or value.dtype
-        if reduction is not None and to in NARROW:
+        if reduction is not None and reduction.kind in ("sum", "prod") and to in NARROW:
             wide = self.emit(f"{name}/{reduction.kind}", axes, extents, _wide(value), reduction, source, when=when)
             fresh = {a: axis(a.name) for a in axes}
             read = Read(wide.id, tuple(fresh.values()), wide.dtype)
             narrow = None if when is None else substitute(when, dict(fresh))
             return self.emit(name, tuple(fresh.values()), extents, cast(read, to), None, source, number, when=narrow)
         own = _own([*axes, *(reduction.axes if reduction else ())])
-        value = substitute(value if value.dtype == to else cast(value, to), dict(own))
+        position = reduction is not None and reduction.kind.startswith("arg")  # its type is not that of what is compared
+        value = substitute(value if value.dtype == to or position else cast(value, to), dict(own))
         made = Stage(
             number or builder.fresh(),
             self._unique(name),

@@ -169,7 +169,9 @@ class Sweep:
             if whole is not None:  # computed already
                 body = rewrite(body, lambda n: Read(s.id, s.axes, s.dtype) if n is whole else None)
             for more, index in zones(arrival.read.index, extents):
-                t = Transpose(axes, extents, (*predicates, *arrival.predicates, *more), index, body)
+                there = Read(arrival.read.source, index, arrival.read.dtype)
+                value_there = body if there is arrival.read else rewrite(body, lambda n, r=arrival.read, t=there: t if n is r else None)  # type: ignore[misc]
+                t = Transpose(axes, extents, (*predicates, *arrival.predicates, *more), index, value_there)
                 self._contribute(s, arrival.read.source, t)
 
     def _contribute(self, s: Stage, source: int, t: Transpose) -> None:
@@ -261,7 +263,7 @@ class Sweep:
                 asked = only if only is not None else when if when is None or set(axes_of(when)) <= set(axes) else None
                 path = f"{name}/from/{self._last_name(term.whence)}"
                 made = self.out.emit(path, axes, extents, body, over, term.whence.source, when=asked)
-                if there is None:
+                if there is None and len(axes) == len(target.axes):
                     self.builder.transposes[made.id] = term.transpose
                 body = converted(Read(made.id, axes, made.dtype), t.dtype)
                 body = body if there is None else masked(there, body)

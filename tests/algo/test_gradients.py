@@ -213,6 +213,18 @@ def test_equal_extrema_share() -> None:
     np.testing.assert_array_equal(only(lambda x: fl.grad(lambda x: fl.max(x))(x), x), [0, 0.5, 0.5, 0])
 
 
+def test_the_first_of_equal_extrema_gets_all_where_they_are_computed() -> None:
+    """Two computations of one element may differ in the last bit, so values are not compared; nor are they by pooling."""
+    x = np.array([[1.0, 3, 3, 2], [4, 4, 4, 4]])
+    first = [[0, 1, 0, 0], [1, 0, 0, 0]]
+    pooled = only(lambda x: fl.grad(lambda x: fl.sum(fl.max_pool1d(x.reshape(1, 2, 4), 4)))(x), x)
+    np.testing.assert_array_equal(pooled, first)
+    squares = only(lambda x: fl.grad(lambda x: fl.sum(fl.stage(lambda i: fl.max(lambda k: x[i, k] * x[i, k]))))(x), x)
+    np.testing.assert_array_equal(squares, 2 * x * first)
+    least = only(lambda x: fl.grad(lambda x: fl.sum(fl.stage(lambda i: fl.min(lambda k: -x[i, k] * x[i, k]))))(x), x)
+    np.testing.assert_array_equal(least, -2 * x * first)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_a_gradient_has_the_type_of_its_tensor(dtype: str) -> None:
     x, w = (np.asarray(normal(*s), dtype=np.float32).astype(dtype) for s in ((5, 3), (3, 2)))
