@@ -188,7 +188,8 @@ class Method:
     """One callable of the model: (state, inputs) -> (new state, result).
 
     `result` mirrors what it returned: nested dict, list or tuple of ids, None for nothing. `updates` has, by the path of each parameter
-    or state that the method assigns, the stage that is its new value; each has a stage of its own.
+    or state that the method assigns, the stage that is its new value; each has a stage of its own. `batch` is the symbol of the batch, and
+    `reader` the attribute of the Program that inputs are read from.
     """
 
     name: str
@@ -196,6 +197,8 @@ class Method:
     result: Any
     doc: str = ""
     updates: Mapping[str, int] = field(default_factory=dict)
+    batch: str | None = None
+    reader: str | None = None
 
     @property
     def outputs(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -39,9 +39,9 @@ def method(fn: F, /) -> F: ...
 @overload
 def method(*, batch: str | None = None, training: bool = False, reader: str | None = None) -> Callable[[F], F]: ...
 def method(fn: Callable[..., Any] | None = None, *, batch: str | None = None, training: bool = False, reader: str | None = None) -> Any:
-    """Marks a Program's method as compiled. `batch` names the batch axis; with `training` its layers train (see fluorite.nn.training)."""
-    if reader is not None:
-        raise refuse("A190", f"@fl.method(reader={reader!r})", "readers are not built yet", "inputs of the method")
+    """Marks a Program's method as compiled. `batch` names the axis of the batch, which a call with one sample leaves out; with `training`
+    its layers train (see fluorite.nn.training); `reader` is the attribute that its inputs are read from where it is called without any (see
+    fluorite.data)."""
 
     def mark(f: Callable[..., Any]) -> Callable[..., Any]:
         f.__fluorite_method__ = MethodInfo(batch, training, reader)  # type: ignore[attr-defined]
@@ -145,9 +145,26 @@ def trace(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | No
         for method_name, fn in chosen.items():
             made.append(_trace_method(builder, method_name, fn, inputs))
             if isinstance(model, Program):
+                made[-1] = _described(made[-1], builder, fn, model)
                 _require_same(builder, method_name, fn, [member for _, member in held], model)
     stages = without_aliases(list(builder.stages.values()), builder.aliases, {i for m in made for i in m.ends})
     return _prune(Graph(name, tuple(builder.leaves.values()), ordered(stages), tuple(made)))
+
+
+def _described(method: Method, builder: Builder, fn: Callable[..., Any], model: Program) -> Method:
+    """The method with what its decorator says about it. Raises AlgorithmError where that means nothing."""
+    info: MethodInfo = fn.__fluorite_method__  # type: ignore[attr-defined]
+    axes = {s for i in method.inputs for e in builder.leaves[i].shape for s in symbols_of(e)}
+    error = None
+    if info.batch is not None and info.batch not in axes:
+        asked, why = f"@fl.method(batch={info.batch!r})", f"no input of {method.name} has an extent of this name"
+        error = refuse("A195", asked, why, *(f"batch={s!r}" for s in sorted(axes)))
+    if info.reader is not None and (not method.inputs or not hasattr(model, info.reader)):
+        why = f"{type(model).__name__} has no attribute {info.reader}" if method.inputs else f"{method.name} has no inputs"
+        error = refuse("A196", f"@fl.method(reader={info.reader!r})", why, f"self.{info.reader} = fl.data.arrays(...) in __init__")
+    if error is not None:
+        raise placed(error, _first_line(fn), method.name)
+    return replace(method, batch=info.batch, reader=info.reader)
 
 
 def _require_same(builder: Builder, method: str, fn: Callable[..., Any], before: list[Any], model: Program) -> None:

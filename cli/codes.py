@@ -104,7 +104,8 @@ ALGORITHM: dict[str, str] = {
     "A192": "No trainable parameter is meant by params= or decay=: a module, a parameter, the end of a path with wildcards, or a list.",
     "A193": "The loss depends on none of the parameters that are to be moved.",
     "A194": "A gradient that is handed to an optimiser does not belong to a parameter, or has not its shape; or there are two of one.",
-    "A190": "Readers of methods are part of the language, but this version does not build them yet.",
+    "A195": "@fl.method(batch=...) names the axis of the batch: a symbolic extent of an input.",
+    "A196": "@fl.method(reader=...) names an attribute of the Program that the method's inputs are read from.",
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
         "give extents=."
@@ -207,6 +208,7 @@ RUN: dict[str, str] = {
     "R116": "An attribute of a compiled model cannot be assigned. What it holds is in model.parameters, by its path.",
     "R117": "A model was to go back to its first values, and has no initialisers to draw them from.",
     "R118": "The call would take more memory than the plan's memory: limit allows. What it would take is listed.",
+    "R119": "A pass was asked of a method that reads nothing. @fl.method(reader=...) says what it reads.",
     "R120": "With these inputs an axis would have a negative extent.",
     "R121": "A maximum or minimum over nothing has no value.",
     "R122": "With these inputs a stage reads a tensor that has no elements.",
@@ -216,6 +218,10 @@ RUN: dict[str, str] = {
     "R204": "The examples of some data are not alike, or there are none: every one has the same arrays, of the same shapes and types.",
     "R205": "The data is empty, or is a Python iterator that is used up. A list, or a function that makes the iterator, can be read again.",
     "R206": "A package that reads this kind of data is not installed.",
+    "R207": (
+        "batch_size= and data= change what the methods of a Program read. It has no method with a reader, none of that name, or several: "
+        "then data= is a mapping by reader."
+    ),
     "R130": "The file of inputs is no .npz file of arrays and no folder of .npy files. Nothing is ever unpickled.",
     "R131": "An extent was given that the program does not have.",
     "R400": "The command does not say what to do. --help shows what it takes.",

@@ -148,6 +148,7 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
         "variants": [code for code, _ in variants],
         "result": _tree(m.result, variants[0][1]),
         **({"updates": list(m.updates)} if m.updates else {}),
+        **{key: value for key, value in (("batch", m.batch), ("reader", m.reader)) if value is not None},
     }
 
 

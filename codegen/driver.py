@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fluorite.algo.data.reading import streams
 from fluorite.algo.errors import BuildError, PlanError, Problem
 from fluorite.algo.graph import Graph
 from fluorite.algo.numerics import NO_CASTS
 from fluorite.algo.parameters import initial_parameters
-from fluorite.algo.program import trace
+from fluorite.algo.program import Program, trace
 from fluorite.algo.specialise import specialise
 from fluorite.schedule import ExecutionPlan, fill, holes_of
 from fluorite.schedule.checks import problems_of
@@ -188,20 +189,27 @@ def compile(
     inputs: Mapping[str, Any] | None = None,
     method: str | None = None,
     cache: bool = True,
+    batch_size: int | None = None,
+    data: Any = None,
 ) -> Model:
     """The compiled model of a function or a Program under a plan (a value, a file, `fluorite:cpu`, or none).
 
     `weights` is a safetensors file; without it parameters start from their initialisers and `seed`. `extents` fixes symbolic extents;
-    `inputs` declares those of an unannotated function. Raises AlgorithmError, PlanError, BuildError.
+    `inputs` declares those of an unannotated function. `batch_size` and `data` are for methods that read: `data` is a dataset, an iterable,
+    the path of a file like the one that the Program reads, or a mapping of these by reader. Raises AlgorithmError, PlanError, BuildError,
+    RunError.
     """
+    if isinstance(model, type) and issubclass(model, Program):
+        model = model()
     graph = model if isinstance(model, Graph) else trace(model, method, inputs)
+    read = streams(model, graph, batch_size, data)
     chosen = with_extents(as_plan(plan, graph), extents)
     manifest, library = ready(graph, chosen, cache)
 
     def initial(other: int | None) -> dict[str, np.ndarray[Any, Any]]:
         return initial_parameters(graph, seed if other is None else other)
 
-    made = assemble(manifest, library, parameter_arrays(graph, seed), initial)
+    made = assemble(manifest, library, parameter_arrays(graph, seed), initial, read)
     if weights is not None:
         made.load(weights)
     return made

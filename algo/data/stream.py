@@ -42,7 +42,7 @@ class Stream:
         """What comes next, without moving on. Raises RunError where the dataset is empty or used up."""
         if not self.left():
             before = self.position
-            self.seek(Position(before.epoch + 1))
+            self.turn()
             if not self.left():
                 self.seek(before)
                 why = "it is an iterator, which can be read once" if getattr(self.dataset, "once", False) else "it is empty"
@@ -72,7 +72,15 @@ class Stream:
             self.peek()
         while self.left():
             yield next(self)
+        self.turn()
+
+    def turn(self) -> None:
+        """Go on with the next pass."""
         self.seek(Position(self.position.epoch + 1))
+
+    def rewind(self) -> None:
+        """Go on at the very beginning."""
+        self.seek(Position())
 
     def seek(self, position: Position) -> None:
         """Go on from this position."""

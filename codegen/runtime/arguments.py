@@ -25,7 +25,7 @@ class Refused(Exception):
 
 
 def as_array(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
-    """`value` as an array of the declared dtype and rank; of any byte order, strides and alignment. Raises Refused."""
+    """`value` as an array of the declared dtype; of any byte order, strides and alignment. Raises Refused."""
     kind = type(value)
     if kind is np.ndarray and value.dtype == spec.numpy and value.ndim == len(spec.shape):
         return value  # type: ignore[no-any-return]
@@ -46,9 +46,14 @@ def as_array(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
         raise Refused(run_problem("R104", f"{label}: {spec.name} is of type {type(value).__name__}, {expected}"))
     if array.dtype.newbyteorder("=") != spec.numpy:
         raise Refused(run_problem("R104", f"{label}: {spec.name} is {array.dtype.name}, {expected}", *_cast(spec, array)))
-    if array.ndim != len(spec.shape):
-        raise Refused(run_problem("R105", f"{label}: {spec.name} has shape {array.shape}, {expected}"))
     return array
+
+
+def rank_problem(label: str, spec: TensorSpec, array: np.ndarray[Any, Any]) -> Problem | None:
+    """What is wrong with the number of its axes."""
+    if array.ndim == len(spec.shape):
+        return None
+    return run_problem("R105", f"{label}: {spec.name} has shape {array.shape}, expected {spec.text()}")
 
 
 def _weak(label: str, spec: TensorSpec, value: Any, expected: str) -> np.ndarray[Any, Any]:

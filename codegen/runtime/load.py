@@ -9,6 +9,7 @@ from typing import Any
 
 from . import host, library, threads, weights
 from .errors import Problem, artifact_error, artifact_problem
+from .feeding import Stream
 from .ffi import Function
 from .manifest import SEAL, Manifest, digest, parse
 from .memory import aligned
@@ -54,7 +55,13 @@ def _problems(folder: Path, manifest: Manifest, raw: Mapping[str, Any]) -> list[
     return wrong
 
 
-def assemble(manifest: Mapping[str, Any], kernels: Path, parameters: Mapping[str, Array], initial: Initial | None = None) -> Model:
+def assemble(
+    manifest: Mapping[str, Any],
+    kernels: Path,
+    parameters: Mapping[str, Array],
+    initial: Initial | None = None,
+    streams: Mapping[str, Stream] | None = None,
+) -> Model:
     """A model from what the compiler made, without a folder in between; for the machine and process that compiled it.
 
     Copies the parameters, in the types in which the model stores them. Raises ArtifactError.
@@ -67,7 +74,7 @@ def assemble(manifest: Mapping[str, Any], kernels: Path, parameters: Mapping[str
     arrays = {name: aligned(array.shape, stored[name]) for name, array in parameters.items()}
     for name, array in arrays.items():
         array[...] = parameters[name]
-    return Model(parsed, function, arrays, count if parallel else 0, initial)
+    return Model(parsed, function, arrays, count if parallel else 0, initial, streams)
 
 
 def _functions(kernels: Path) -> tuple[Callable[[str], Function], bool]:

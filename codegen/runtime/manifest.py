@@ -122,6 +122,8 @@ class MethodSpec:
     result: Mapping[str, Any]
     requires: tuple[Requirement, ...] = ()
     updates: tuple[str, ...] = ()  # the parameters and state that it changes
+    batch: str | None = None  # the symbol of the batch, whose axis may be left out
+    reader: str | None = None  # what its inputs are read from, in the algorithm
 
     def text(self, name: str | None = None) -> str:
         """`blur(image: float32[h, w]) -> float32[h, w]`"""
@@ -222,6 +224,8 @@ def _method(name: str, raw: Mapping[str, Any]) -> MethodSpec:
         result=raw["result"],
         requires=tuple(Requirement(r["code"], r["what"], tuple(r["within"]), tuple(r["filled"])) for r in raw.get("requires", ())),
         updates=tuple(raw.get("updates", ())),
+        batch=raw.get("batch"),
+        reader=raw.get("reader"),
     )
     spec.text()  # every buffer that it names must be there
     return spec

@@ -10,22 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import Refused, as_array, bind
+from .arguments import Refused, as_array, bind, rank_problem
 from .errors import Problem, run_error, run_problem
 from .extents import shape_of
+from .feeding import Feed
 from .ffi import Function
 from .forms import Form, form_of
 from .manifest import MethodSpec, Variant
 from .parameters import fixed_arrays
 from .peak import Peak, peak_of, size
-from .prepared import Array, NegativeExtent, Prepared
+from .prepared import Array, NegativeExtent, Prepared, arrays_of
+from .samples import OneSample, Samples
 
 _KEPT_SHAPES = 64
 _KEPT_BYTES = 256 << 20
 
 
 class Method:
-    """Call it with arrays, positional or by name. `out=` takes arrays to write the result to, in the result's own structure.
+    """Call it with arrays, positional or by name; with one sample, where the axis of the batch is left out of every input; or with nothing,
+    where it has a reader. `out=` takes arrays to write the result to, in the result's own structure.
 
     Raises RunError, one sentence for each input that does not fit.
     """
@@ -45,8 +48,11 @@ class Method:
         self._functions, self._parameters, self._threads = functions, parameters, thread_count
         self._names = [i.name for i in spec.inputs]
         self.limit: int | None = None  # bytes that a call may take beside its inputs
+        self.feed: Feed | None = None  # what it reads where it is called without inputs
+        self.calls = 0  # how many have changed state
+        self._samples = Samples(spec)
         self._form = form_of(len(self._names))
-        self._prepared: dict[Form, Prepared] = {}
+        self._prepared: dict[Form, Prepared | OneSample] = {}
         self._fixed: dict[int, tuple[Variant, dict[int, Array]]] = {}
         self._lock = threading.RLock()
 
@@ -59,6 +65,8 @@ class Method:
         except (AttributeError, TypeError):
             prepared = None
         if prepared is None:
+            if self.feed is not None and not args:
+                return self.feed.call(self)
             args, prepared = self._readied(args)
         try:
             return prepared(args)
@@ -75,6 +83,8 @@ class Method:
         except (AttributeError, TypeError):
             prepared = None
         if prepared is None:
+            if self.feed is not None and not args:
+                return self.feed.call(self, out)
             args, prepared = self._readied(args)
         try:
             if out is None:
@@ -83,6 +93,15 @@ class Method:
         except MemoryError as error:
             raise self._too_large(error) from None
         return out
+
+    def ordered(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Inputs by name in the order in which the method takes them. Raises RunError."""
+        if named.keys() != set(self._names):
+            self._refuse_count((), named)
+        return tuple(named[name] for name in self._names)
+
+    def _counted(self) -> None:
+        self.calls += 1
 
     def _too_large(self, error: MemoryError) -> Exception:
         return run_error(run_problem("R109", f"{self.label}: there is not enough memory ({error})"))
@@ -119,30 +138,39 @@ class Method:
             self._fixed = {}
             self._prepared = {}
 
-    def _readied(self, args: Sequence[Any]) -> tuple[tuple[Array, ...], Prepared]:
+    def _readied(self, args: Sequence[Any]) -> tuple[tuple[Array, ...], Prepared | OneSample]:
         arrays = self._checked(args)
         form = self._form(*arrays)
         return arrays, self._prepared.get(form) or self._prepare(arrays, form)
 
-    def _prepare(self, args: Sequence[Array], form: Form) -> Prepared:
+    def _prepare(self, args: Sequence[Array], form: Form) -> Prepared | OneSample:
         with self._lock:
             if (known := self._prepared.get(form)) is not None:
                 return known
-            symbols = self._bound([a.shape for a in args])
-            variant = self._variant(symbols)
-            try:
-                prepared = self._within_limit(self._planned(variant, symbols, self._fixed_for(variant), self._threads))
-            except MemoryError as error:
-                raise self._too_large(error) from None
+            prepared = self._made_ready(args)
             kept = {**self._prepared, form: prepared}
             while len(kept) > 1 and (len(kept) > _KEPT_SHAPES or sum(p.bytes for p in kept.values()) > _KEPT_BYTES):
                 del kept[next(iter(kept))]
             self._prepared = kept
             return prepared
 
+    def _made_ready(self, args: Sequence[Array]) -> Prepared | OneSample:
+        """For inputs of these shapes; for a batch of one, where they lack its axis."""
+        if any(a.ndim != len(i.shape) for a, i in zip(args, self.spec.inputs, strict=True)):
+            full = self._samples.whole(args)
+            batch = self._prepare(full, self._form(*full))
+            assert isinstance(batch, Prepared)
+            return OneSample(batch, self._samples)
+        symbols = self._bound([a.shape for a in args])
+        variant = self._variant(symbols)
+        try:
+            return self._within_limit(self._planned(variant, symbols, self._fixed_for(variant), self._threads))
+        except MemoryError as error:
+            raise self._too_large(error) from None
+
     def _planned(self, variant: Variant, symbols: Mapping[str, int], fixed: Mapping[int, Array], thread_count: int) -> Prepared:
         try:
-            return Prepared(self.spec, variant, symbols, self._functions, fixed, thread_count)
+            return Prepared(self.spec, variant, symbols, self._functions, fixed, thread_count, self._counted)
         except NegativeExtent as found:
             given = ", ".join(f"{n} = {v}" for n, v in symbols.items())
             asked = f"{self.label}: with {given}, {found.name} would have the shape {list(found.shape)}"
@@ -185,6 +213,8 @@ class Method:
                 arrays.append(as_array(self.label, spec, value))
             except Refused as refused:
                 wrong.append(refused.problem)
+        if not wrong and not self._samples.lacking(arrays):
+            wrong = [p for i, a in zip(self.spec.inputs, arrays, strict=True) if (p := rank_problem(self.label, i, a))]
         if wrong:
             raise run_error(*wrong)
         return tuple(arrays)
@@ -212,16 +242,17 @@ class Method:
             elif name not in self._names:
                 near = difflib.get_close_matches(name, [*self._names, "out"], 1)
                 wrong.append(run_problem("R103", f"{self.label}: there is no input {name}", *(f"did you mean {n}" for n in near)))
-        for spec in self.spec.inputs[len(args) :]:
-            if spec.name not in named:
-                wrong.append(run_problem("R101", f"{self.label}: {spec.name} is missing, expected {spec.text()}"))
+        absent = [spec for spec in self.spec.inputs[len(args) :] if spec.name not in named]
+        wrong += [run_problem("R101", f"{self.label}: {spec.name} is missing, expected {spec.text()}") for spec in absent]
+        if self.spec.reader and self.feed is None and len(absent) == len(self._names):
+            wrong.append(run_problem("R101", f"{self.label}: its reader {self.spec.reader} is part of the algorithm, not of this model"))
         raise run_error(*wrong)
 
-    def _targets(self, out: Any, prepared: Prepared) -> list[Array]:
+    def _targets(self, out: Any, prepared: Prepared | OneSample) -> list[Array]:
         if out.__class__ is np.ndarray and prepared.takes(out):
             return [out]
         try:
-            targets = list(_leaves(self.spec.result, out))
+            targets = list(arrays_of(self.spec.result, out))
         except (KeyError, TypeError, ValueError, IndexError):
             raise run_error(run_problem("R112", f"{self.label}: out is not built like the result, {self.spec.result_text()}")) from None
         for i, (target, (shape, dtype)) in enumerate(zip(targets, prepared.leaf_specs, strict=True)):
@@ -237,20 +268,6 @@ class Method:
                 continue
             raise run_error(run_problem("R112", f"{self.label}: out is {found}, expected {dtype.name}{list(shape)}"))
         return targets
-
-
-def _leaves(result: Mapping[str, Any], value: Any) -> list[Any]:
-    """The arrays of a value that is built like `result`, in its order."""
-    match result:
-        case {"dict": items}:
-            if len(value) != len(items):
-                raise ValueError
-            return [leaf for key, part in items for leaf in _leaves(part, value[key])]
-        case {"tuple": parts} | {"list": parts}:
-            return [leaf for part, v in zip(parts, value, strict=True) for leaf in _leaves(part, v)]
-        case {"none": True}:
-            return []
-    return [value]
 
 
 def _signature(spec: MethodSpec) -> inspect.Signature:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from . import weights
 from .errors import artifact_error, artifact_problem, run_error, run_problem
+from .feeding import Feed, Stream
 from .ffi import Function
 from .manifest import Manifest
 from .method import Method
@@ -32,7 +33,7 @@ class Model:
 
     `kernels` gives a compiled function by name, `arrays` the parameters by name (used as they are, so aligned and owned),
     `thread_count` the threads of parallel kernels, 0 if there are none. `initial` gives the first values of parameters, of a seed or as
-    they were.
+    they were, and `streams` what methods read, by method.
     """
 
     parameters: Parameters
@@ -44,6 +45,7 @@ class Model:
         arrays: Mapping[str, Array],
         thread_count: int,
         initial: Initial | None = None,
+        streams: Mapping[str, Stream] | None = None,
     ) -> None:
         self._manifest = manifest
         self._kernels, self._thread_count, self._initial = kernels, thread_count, initial
@@ -59,6 +61,8 @@ class Model:
             else:
                 self._methods[name] = Method(label, spec, function, self.parameters.arrays, thread_count)
             self._methods[name].limit = manifest.limit
+            if streams and name in streams and spec.inputs:
+                self._methods[name].feed = Feed(streams[name])
             if alone:
                 self._methods["run"] = self._methods[name]
 
@@ -85,6 +89,15 @@ class Model:
 
     def __repr__(self) -> str:
         return "\n".join([f"model {self._manifest.name}", *(f"  {m}" for m in dict.fromkeys(map(repr, self._methods.values())))])
+
+    def epoch(self, method: str) -> Iterator[Any]:
+        """The results of one pass over what a method reads, a call each; where a pass is under way, of the rest of it. Raises RunError."""
+        found = self._methods.get(method)
+        if found is None:
+            raise run_error(run_problem("R114", f"{self._manifest.name} has no method {method}", *self._methods))
+        if found.feed is None:
+            raise run_error(run_problem("R119", f"{found.label} reads nothing", '@fl.method(reader="data") in the algorithm'))
+        return found.feed.rest(found)
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -144,10 +157,11 @@ class Model:
 
     def copy(self) -> Model:
         """A model of its own on the same kernels; what happens to its parameters and state leaves this one as it is."""
-        return Model(self._manifest, self._kernels, self.parameters.copied(), self._thread_count, self._initial)
+        streams = {name: m.feed.stream.copy() for name, m in self._methods.items() if m.feed is not None}
+        return Model(self._manifest, self._kernels, self.parameters.copied(), self._thread_count, self._initial, streams)
 
     def reset(self, seed: int | None = None) -> None:
-        """Parameters and state as they were at first; with `seed`, drawn anew from the initialisers. Raises RunError.
+        """Parameters and state as they were at first; with `seed`, drawn anew from the initialisers. Readers begin anew. Raises RunError.
 
         An artefact has no initialisers: its first values are those that it was built with.
         """
@@ -156,6 +170,11 @@ class Model:
             what = "without its first values" if seed is None else "without initialisers"
             raise run_error(run_problem("R117", f"{self._manifest.name} was made {what}", "reset() of an artefact", "model.load(path)"))
         self.parameters.assign({name: array for name, array in values.items() if name in self.parameters})
+        for method in self._methods.values():
+            method.calls = 0
+            if method.feed is not None:
+                with method.feed.lock:
+                    method.feed.stream.rewind()
 
     def _only(self) -> Method:
         if len(self._manifest.methods) != 1:

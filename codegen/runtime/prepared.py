@@ -49,6 +49,7 @@ class Prepared:
     """Callable with arrays of exactly these shapes and dtypes; safe to call from several threads.
 
     `fixed` holds the arrays of parameters and packed constants by buffer. `threads` is 0 where no kernel is parallel.
+    `done` is called at the end of each call that changes state.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class Prepared:
         functions: Callable[[str], Function],
         fixed: Mapping[int, Array],
         thread_count: int,
+        done: Callable[[], None] | None = None,
     ) -> None:
+        self._done = done
         self.variant, self.symbols, self._functions, self._fixed, self._threads = variant, symbols, functions, fixed, thread_count
         self._shapes = [shape_of(b.shape, symbols) for b in variant.buffers]
         for buffer, shape in zip(variant.buffers, self._shapes, strict=True):
@@ -232,7 +235,7 @@ class Prepared:
             frame.steps.append((self._functions(step.kernel), arguments))
         frame.steps += [(np.copyto, [arrays[held], arrays[new]]) for new, held in self.variant.copies]
         if self._changes:
-            frame.steps = [(_whole, [frame.steps])]
+            frame.steps = [(_whole, [[*frame.steps, *([(self._done, [])] if self._done else [])]])]
         return frame
 
 
@@ -270,17 +273,32 @@ def _nest(result: Mapping[str, Any]) -> Callable[[Sequence[Array]], Any]:
             return tuple
         case {"list": parts} if all("buffer" in part for part in parts):
             return list
-    return lambda arrays: _nested(result, iter(arrays))
+    return lambda arrays: nested(result, iter(arrays))
 
 
-def _nested(result: Mapping[str, Any], arrays: Any) -> Any:
+def nested(result: Mapping[str, Any], arrays: Any) -> Any:
+    """The nest that the method returns, of its arrays in order."""
     match result:
         case {"dict": items}:
-            return {key: _nested(part, arrays) for key, part in items}
+            return {key: nested(part, arrays) for key, part in items}
         case {"tuple": parts}:
-            return tuple(_nested(part, arrays) for part in parts)
+            return tuple(nested(part, arrays) for part in parts)
         case {"list": parts}:
-            return [_nested(part, arrays) for part in parts]
+            return [nested(part, arrays) for part in parts]
         case {"none": True}:
             return None
     return next(arrays)
+
+
+def arrays_of(result: Mapping[str, Any], value: Any) -> list[Any]:
+    """The arrays of a value that is built like `result`, in its order. Raises KeyError, TypeError, ValueError or IndexError."""
+    match result:
+        case {"dict": items}:
+            if len(value) != len(items):
+                raise ValueError
+            return [leaf for key, part in items for leaf in arrays_of(part, value[key])]
+        case {"tuple": parts} | {"list": parts}:
+            return [leaf for part, v in zip(parts, value, strict=True) for leaf in arrays_of(part, v)]
+        case {"none": True}:
+            return []
+    return [value]

@@ -42,10 +42,14 @@ class StatefulMethod(Method):
         if named:
             args, out = self._arranged(args, named)
             return self.call(args, out)
+        if self.feed is not None and not args:
+            return self.feed.call(self)  # before its turn: others go on while it waits for data
         with self._turn():
             return super().__call__(*map(self._apart, args))
 
     def call(self, args: tuple[Any, ...], out: Any = None) -> Any:
+        if self.feed is not None and not args:
+            return self.feed.call(self, out)
         with self._turn():
             return super().call(tuple(map(self._apart, args)), out)
 
