@@ -121,10 +121,7 @@ def test_modules_may_ask_whether_they_train() -> None:
     assert graph.run([0.0], method="step") == [1] and graph.run([0.0], method="infer") == [2]
 
 
-def test_readers_are_refused_and_so_is_a_second_random_key() -> None:
-    with pytest.raises(fl.AlgorithmError, match="readers are not built yet"):
-        fl.method(reader="data")
-
+def test_a_second_random_key_is_refused() -> None:
     class Taken(Drawing):
         def __init__(self) -> None:
             super().__init__()

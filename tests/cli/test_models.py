@@ -117,7 +117,7 @@ def test_what_is_no_model_is_told_in_a_sentence(here: Path, model: str, code: in
         ("\0\n", "error[A152]"),
         ("import fluorite as fl\ndef f(x: fl.f32[fl.Tensor, 'n']):\n    return x.nonsense\n", "bad.py:3: error[A150]"),
         ("import fluorite as fl\ndef f(x: fl.f32[fl.Tensor, 'n']):\n    if x:\n        return x\n", "bad.py:3: error[A102]"),
-        ("import fluorite as fl\nclass P(fl.Program):\n    optimizer = fl.optim.SGD(-1.0)\n", "bad.py:3: error[A191]"),
+        ("import fluorite as fl\nclass P(fl.Program):\n    optimizer = fl.optim.SGD(0.1, accumulate=0)\n", "bad.py:3: error[A191]"),
     ],
 )
 def test_an_error_in_the_users_file_has_the_users_line(here: Path, text: str, said: str) -> None:
