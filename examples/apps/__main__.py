@@ -1,15 +1,17 @@
-"""python -m examples.apps NAME: builds a module from algorithm and plan, runs it on a photograph, compares with NumPy, writes a picture."""
+"""python -m examples.apps NAME: builds a module, runs it on a photograph, compares with NumPy or SciPy, writes a picture."""
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from PIL import Image as Picture
 
 from ..commands import built_module, fluorite, relative
-from . import reference
+from . import reference, reference_scipy
 from .photographs import SIZES, differs, inputs, pixels
 
 FOLDER = Path(__file__).resolve().parent
@@ -29,11 +31,15 @@ def main() -> None:
     begin = time.perf_counter()
     found = run(*arguments)
     print(f"{name}: {' x '.join(map(str, arguments[0].shape))} in {(time.perf_counter() - begin) * 1e3:.2f} ms")
-    wrong = differs(name, found, getattr(reference, name)(*arguments))
+    wrong = differs(name, found, _reference(name)(*arguments))
     if wrong:
-        raise SystemExit(f"the result is not NumPy's: {wrong}")
+        raise SystemExit(f"the result is not the reference's: {wrong}")
     Picture.fromarray(pixels(found)).save(given.output / f"{name}.png")
-    print(f"the same as in NumPy; {given.output / f'{name}.png'}")
+    print(f"the same as in {'NumPy' if hasattr(reference, name) else 'SciPy'}; {given.output / f'{name}.png'}")
+
+
+def _reference(name: str) -> Callable[..., Any]:
+    return getattr(reference, name, None) or getattr(reference_scipy, name)  # type: ignore[no-any-return]
 
 
 if __name__ == "__main__":

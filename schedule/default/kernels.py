@@ -349,7 +349,7 @@ def shares_rows(s: Stage) -> bool:
 def _windowed(s: Stage, machine: Machine) -> Directives:
     assert s.reduction is not None
     lanes, last = machine.lanes(s.dtype), s.axes[-1].name
-    if known(s.extents[-1], TYPICAL) < lanes:
+    if known(s.extents[-1], TYPICAL) < lanes or s.reduction.kind.startswith("arg"):
         return ()
     reduced = [a.name for a in s.reduction.axes]
     return (

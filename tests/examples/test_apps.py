@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from examples.apps import reference, settings
+from examples.apps import reference, reference_scipy, settings
 from examples.apps.photographs import differs, inputs
 
 NAMES = ("stencil_chain", "bilateral_grid", "nl_means", "camera", "local_laplacian")
+LATER = ("interpolate", "lens_blur", "max_filter", "fft_convolution", "hist", "iir_blur", "wavelet", "resize")
 FOLDER = Path(reference.__file__).parent
 CONSTANTS = {k: v for k, v in vars(settings).items() if k.isupper()}
 
@@ -25,31 +26,35 @@ def algorithm(name: str) -> Any:
     return getattr(import_module(f"examples.apps.{name}"), name)
 
 
+def referred(name: str, *given: Any) -> Any:
+    return getattr(reference if name in NAMES else reference_scipy, name)(*given)
+
+
 def near(name: str, found: Any, wanted: Any) -> None:
     assert differs(name, found, wanted) == ""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES + LATER)
 def test_settings_are_the_algorithms(name: str) -> None:
     module = vars(import_module(f"examples.apps.{name}"))
     mine = {k: v for k, v in module.items() if k in CONSTANTS}
     assert mine and mine == {k: CONSTANTS[k] for k in mine}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES + LATER)
 def test_the_reference_is_the_meaning(name: str) -> None:
     given = inputs(name, 90, 122)
-    near(name, fl.trace(algorithm(name)).run(*given), getattr(reference, name)(*given))
+    near(name, fl.trace(algorithm(name)).run(*given), referred(name, *given))
 
 
 @pytest.mark.parametrize("plan", ["empty", "cpu"])
-@pytest.mark.parametrize("name", NAMES[:4])
+@pytest.mark.parametrize("name", NAMES[:4] + LATER)
 def test_every_plan_gives_the_same_picture(name: str, plan: str) -> None:
     path = None if plan == "empty" else FOLDER / f"{name}_cpu.yaml"
     model = fl.compile(algorithm(name), path)
     for h, w in ((90, 122), (157, 101)) if name != "camera" else ((90, 122), (156, 102)):
         given = inputs(name, h, w)
-        near(name, model(*given), getattr(reference, name)(*given))
+        near(name, model(*given), referred(name, *given))
 
 
 @pytest.mark.slow

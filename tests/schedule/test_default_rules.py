@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.schedule import Cache, ComputeInline, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Unroll, Vectorize
+from fluorite.schedule import Cache, ComputeAt, ComputeInline, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Unroll, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.machine import Machine
 from fluorite.schedule.scheduled import Scheduled, apply
@@ -152,3 +152,15 @@ def test_planes_are_computed_in_vectors_before_they_are_put_together() -> None:
     made = scheduled(together, x=F(2, 512))
     chosen = {path.rsplit("/", 1)[-1]: [type(d) for d in ds] for path, ds in made.chosen.items()}
     assert Vectorize in chosen["planes"] and ComputeInline not in chosen["planes"]
+
+
+def test_a_best_of_a_strip_is_no_vector() -> None:
+    """argmin keeps one running best, also where its readers are stencils that are computed in strips."""
+
+    def model(x: Any) -> Any:
+        best = fl.edge(fl.stage(lambda i, j: fl.argmin(lambda z: x[z, i, j]), name="best"))
+        return fl.stage(lambda i, j: fl.exp(fl.cast(best[i - 1, j] + best[i, j] + best[i + 1, j], F)), name="near")
+
+    made = scheduled(model, x=F(8, "h", "w"))
+    best = next(ds for path, ds in made.chosen.items() if path.endswith("/best"))
+    assert any(isinstance(d, ComputeAt) for d in best) and not any(isinstance(d, Vectorize) for d in best)
