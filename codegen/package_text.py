@@ -106,6 +106,10 @@ def stub_text(manifest: Manifest) -> str:
             "    ) -> None: ...",
             "    def copy(self) -> Model: ...",
             "    def reset(self, seed: int | None = None) -> None: ...",
+            "    def checkpoint(self, folder: str | Path, keep: int = 1) -> Path: ...",
+            "    def resume(self, folder: str | Path) -> int: ...",
+            "    @property",
+            "    def steps(self) -> Mapping[str, int]: ...",
             "",
         ]
     )

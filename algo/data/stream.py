@@ -30,6 +30,11 @@ class Stream:
         self._inner: Iterator[Any] | None = None
         self._next: tuple[Any] | None = None
 
+    @property
+    def count(self) -> int | None:
+        """How many examples a pass has, where that is known."""
+        return self.dataset.count
+
     def __iter__(self) -> Stream:
         return self
 

@@ -35,6 +35,13 @@ class Stream(Protocol):
     def rewind(self) -> None:
         """Go on at the beginning."""
 
+    def seek(self, position: Any) -> None:
+        """Go on at a position that it had."""
+
+    @property
+    def count(self) -> int | None:
+        """How many a pass has, where that is known."""
+
 
 class Feed:
     """What one method reads. A batch counts as read when the call with it is done: one that failed is met again."""
@@ -42,6 +49,15 @@ class Feed:
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.lock = threading.RLock()
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The pass under way, and the batch of it that is next."""
+        at = self.stream.position
+        return at.epoch, at.index
+
+    def seek(self, position: tuple[int, int]) -> None:
+        self.stream.seek(type(self.stream.position)(*position))
 
     def call(self, method: Method, out: Any = None) -> Any:
         """The method with the next batch."""

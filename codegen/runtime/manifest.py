@@ -150,6 +150,11 @@ class Manifest:
         return found
 
     @property
+    def program(self) -> str:
+        """The name of the algorithm, whatever the built model is called."""
+        return str(self.raw.get("program", {}).get("name", self.name))
+
+    @property
     def function(self) -> str | None:
         """The method's name where the model is one function: it can be called as `run` too."""
         program = self.raw.get("program", {}).get("name")

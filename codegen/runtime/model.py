@@ -6,12 +6,13 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from . import weights
+from . import checkpoints, weights
 from .errors import artifact_error, artifact_problem, run_error, run_problem
 from .feeding import Feed, Stream
 from .ffi import Function
@@ -92,12 +93,7 @@ class Model:
 
     def epoch(self, method: str) -> Iterator[Any]:
         """The results of one pass over what a method reads, a call each; where a pass is under way, of the rest of it. Raises RunError."""
-        found = self._methods.get(method)
-        if found is None:
-            raise run_error(run_problem("R114", f"{self._manifest.name} has no method {method}", *self._methods))
-        if found.feed is None:
-            raise run_error(run_problem("R119", f"{found.label} reads nothing", '@fl.method(reader="data") in the algorithm'))
-        return found.feed.rest(found)
+        return self._feed(method).rest(self._methods[method])
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -155,10 +151,87 @@ class Model:
             raise run_error(*wrong)
         self.parameters.assign({name: array for name, array in found.items() if name in self.parameters})
 
+    def checkpoint(self, folder: str | Path, keep: int = 1) -> Path:
+        """Write all that training needs to go on to the bit: parameters, state (of optimisers and of random numbers too), how many calls
+        there were, and how far each reader is. Returns the folder of the checkpoint, below `folder`; the newest `keep` are kept.
+
+        It is there whole or not at all, whenever the process is killed. Raises RunError if it cannot be written.
+        """
+        if keep < 1:
+            raise run_error(run_problem("R113", f"keep={keep}: the checkpoint that is being written stays", "keep=1"))
+        with self._between_batches() as feeds:
+            arrays, calls = self.parameters.copied_with(self._calls)
+            positions = {name: feed.position for name, feed in feeds.items()}
+            counts = {name: feed.stream.count for name, feed in feeds.items()}
+        return checkpoints.write(Path(folder), checkpoints.Facts(self._manifest.program, calls, positions, counts), arrays, keep)
+
+    def resume(self, folder: str | Path) -> int:
+        """Go on where a checkpoint was written (`folder` is its own, or the one that was given to `checkpoint`, of which the last counts).
+        Returns how many calls that changed state there were before it.
+
+        Raises ArtifactError if it is no whole checkpoint, RunError if it does not fit this model; then nothing has changed.
+        """
+        file, facts = checkpoints.read(Path(folder))
+        with self._between_batches() as feeds:
+            if wrong := [*self._unfit(file.parent, facts, feeds)]:
+                raise run_error(*(run_problem("R304", w, f"model.load({str(file)!r}) for the weights alone") for w in wrong))
+            self.load(file)
+            for name, method in self._methods.items():
+                method.calls = facts.calls.get(name, 0)
+            for name, feed in feeds.items():
+                feed.seek(facts.positions.get(name, (0, 0)))
+        return facts.step
+
+    @property
+    def steps(self) -> Mapping[str, int]:
+        """By method, how many calls have changed the state, those before a checkpoint included."""
+        return MappingProxyType(self._calls())
+
+    def position(self, method: str) -> tuple[int, int]:
+        """Where a method reads next: the number of the pass, and of the batch in it, from 0. Raises RunError."""
+        return self._feed(method).position
+
+    def _calls(self) -> dict[str, int]:
+        return {name: m.calls for name, m in self._methods.items() if m.spec.updates and name == m.spec.name}
+
+    def _feed(self, method: str) -> Feed:
+        found = self._methods.get(method)
+        if found is None:
+            raise run_error(run_problem("R114", f"{self._manifest.name} has no method {method}", *self._methods))
+        if found.feed is None:
+            raise run_error(run_problem("R119", f"{found.label} reads nothing", '@fl.method(reader="data") in the algorithm'))
+        return found.feed
+
+    def _unfit(self, folder: Path, facts: checkpoints.Facts, feeds: Mapping[str, Feed]) -> Iterator[str]:
+        mine = self._manifest
+        if facts.program != mine.program:
+            yield f"{folder} is of {facts.program}, this is {mine.program}"
+        for name in facts.calls.keys() | facts.positions.keys():
+            if name not in mine.methods:
+                yield f"{folder} has calls of {name}, which {mine.name} does not have"
+        for name, feed in feeds.items():
+            there, here, index = facts.counts.get(name), feed.stream.count, facts.positions.get(name, (0, 0))[1]
+            if None not in (there, here) and there != here and index:
+                yield f"{folder}: {name} had read {index} of {there} batches, and a pass has {here} here"
+
+    @contextmanager
+    def _between_batches(self) -> Iterator[dict[str, Feed]]:
+        """What methods read, by method; meanwhile none of them reads."""
+        feeds = {name: m.feed for name, m in self._methods.items() if m.feed is not None and name == m.spec.name}
+        with ExitStack() as held:
+            for name in sorted(feeds):
+                held.enter_context(feeds[name].lock)
+            yield feeds
+
     def copy(self) -> Model:
         """A model of its own on the same kernels; what happens to its parameters and state leaves this one as it is."""
-        streams = {name: m.feed.stream.copy() for name, m in self._methods.items() if m.feed is not None}
-        return Model(self._manifest, self._kernels, self.parameters.copied(), self._thread_count, self._initial, streams)
+        with self._between_batches() as feeds:
+            arrays, calls = self.parameters.copied_with(self._calls)
+            streams = {name: feed.stream.copy() for name, feed in feeds.items()}
+        made = Model(self._manifest, self._kernels, arrays, self._thread_count, self._initial, streams)
+        for name, count in calls.items():
+            made._methods[name].calls = count
+        return made
 
     def reset(self, seed: int | None = None) -> None:
         """Parameters and state as they were at first; with `seed`, drawn anew from the initialisers. Readers begin anew. Raises RunError.

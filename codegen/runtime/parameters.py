@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from .tensors import borrow, numpy_dtype
 from .turns import Turns
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T")
 
 
 class Parameters(MutableMapping[str, Array]):
@@ -90,12 +91,16 @@ class Parameters(MutableMapping[str, Array]):
 
     def copied(self) -> dict[str, Array]:
         """The values as they are now, between two calls; those that methods change in memory of their own."""
+        return self.copied_with(lambda: None)[0]
+
+    def copied_with(self, fact: Callable[[], T]) -> tuple[dict[str, Array], T]:
+        """The same, and what `fact` says at that moment."""
         with self._turns.together() if self._moving else self._lock:
             found = dict(self._arrays)
             for name in self._moving:
                 found[name] = aligned(found[name].shape, found[name].dtype)
                 found[name][...] = self._arrays[name]
-            return found
+            return found, fact()
 
     def _known(self, name: str) -> str:
         if name not in self._specs:

@@ -87,5 +87,5 @@ def write(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        Path(temporary).unlink(missing_ok=True)
         raise
