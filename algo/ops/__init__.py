@@ -27,6 +27,7 @@ from .creation import (
     arange, asarray, empty, empty_like, eye, full, full_like, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like,
 )  # fmt: skip
 from .derived import acosh, asinh, atanh, hypot, logaddexp
+from .detection import nms
 from .differences import diff
 from .dropout import dropout
 from .einsum import einsum
@@ -269,6 +270,7 @@ __all__: list[str] = [
     "negative",
     "nextafter",
     "nll_loss",
+    "nms",
     "nonzero",
     "not_equal",
     "one_hot",

@@ -143,6 +143,12 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
         for name, fn in (("median", lambda x: fl.median(x)), ("quantile", lambda x: fl.quantile(x, 0.25)))
     },
     "searchsorted": (lambda x, w: fl.searchsorted(w, x), {"x": X, "w": fl.f32("k=9")}, f"searchsorted[{FEATURES} | k]"),
+    "nms": (
+        lambda b, s: fl.nms(b, s, 0.5, 3), {"b": fl.f32("box", 4), "s": fl.f32("box")},
+        "nms/order/rank[box | other], nms/order[box | other], nms/ranked[box i1], nms/overlap[i j], nms/zeros[box], nms/arange[i], "
+        "nms/scan/lost[i j], nms/kept[i], nms/found/zero[i], nms/found/total[ | i], nms/found/rank[i | other], "
+        "nms/found/order[i | other], nms/found/axis0[k], nms/indices[k]",
+    ),
     "nonzero": (
         lambda x: fl.nonzero(x, 3), {"x": fl.f32("features")},
         "nonzero/zero[features], nonzero/total[ | i], nonzero/rank[features | other], nonzero/order[features | other], nonzero/axis0[k]",
