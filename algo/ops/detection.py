@@ -47,7 +47,7 @@ def nms(boxes: Any, scores: Any, iou_threshold: float, size: int) -> Nms:
     def area(i: Expr) -> Expr:
         return (ranked[i, 2] - ranked[i, 0]) * (ranked[i, 3] - ranked[i, 1])
 
-    def overlaps(i: Expr, j: Expr) -> Expr:
+    def overlaps(i: Expr, j: Expr) -> Any:
         """Compared without a division, which would be by 0 for two boxes without area."""
         sides = [E.binary("min", ranked[i, d + 2], ranked[j, d + 2]) - E.binary("max", ranked[i, d], ranked[j, d]) for d in (0, 1)]
         both = E.binary("max", sides[0], 0) * E.binary("max", sides[1], 0)
@@ -58,7 +58,7 @@ def nms(boxes: Any, scores: Any, iou_threshold: float, size: int) -> Nms:
     def step(gone: Tensor, at: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:
         row, number = at
 
-        def lost(j: Expr) -> Expr:
+        def lost(j: Expr) -> Any:
             here = number.as_scalar()
             return gone[j] | (E.unary("not", gone[here]) & (here < j) & row[j])
 
