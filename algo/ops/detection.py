@@ -44,7 +44,7 @@ def nms(boxes: Any, scores: Any, iou_threshold: float, size: int) -> Nms:
     order = argsort(s, descending=True, name="order")
     ranked = take(b, order, axis=0, name="ranked")
 
-    def area(i: Expr) -> Expr:
+    def area(i: Expr) -> Any:
         return (ranked[i, 2] - ranked[i, 0]) * (ranked[i, 3] - ranked[i, 1])
 
     def overlaps(i: Expr, j: Expr) -> Any:
