@@ -13,7 +13,7 @@ from ..dtypes import FLOATS
 from ..expr import Expr, Op, Read, binary, refuse
 from ..rewriting import rewrite
 from ..tensor import conjuncts
-from .algebra import add, is_zero, masked, negation
+from .algebra import add, is_masked, is_zero, masked, negation
 from .predicates import Predicate, conjunction, split
 from .rules import FLAT, PULL
 
@@ -80,10 +80,7 @@ def arrivals(e: Expr, g: Expr, live: Live) -> Iterator[Arrival]:
             guard = (*positions, *condition)
             match n:
                 case Read():
-                    predicates = [p for c in positions for p in split(c)[0]]
-                    whole = conjunction(condition)
-                    value = decided(value, guard)
-                    yield Arrival(n, tuple(predicates), value if whole is None else masked(whole, value))
+                    yield _arrival(n, guard, value)
                 case Op(op="where" | "select", args=(c, a, b)):
                     send(a, (*guard, c), value)
                     send(b, (*guard, negation(c)), value)
@@ -94,6 +91,23 @@ def arrivals(e: Expr, g: Expr, live: Live) -> Iterator[Arrival]:
                     for k, argument in enumerate(args):
                         if argument in reached:
                             send(argument, guard, PULL[op][k](value, n))
+
+
+def _arrival(read: Read, guard: Guard, value: Expr) -> Arrival:
+    """What arrives, with all that says where it does in one place: the guards, and the masks that its factors brought along."""
+    value = decided(value, guard)
+    conditions = list(guard)
+    while isinstance(value, Op) and is_masked(value):
+        conditions += conjuncts(value.args[0])
+        value = value.args[1]
+    predicates: list[Predicate] = []
+    others: list[Expr] = []
+    for c in dict.fromkeys(conditions):
+        found, rest = split(c)
+        predicates += found
+        others += rest
+    whole = conjunction(others)
+    return Arrival(read, tuple(predicates), value if whole is None else masked(whole, value))
 
 
 def decided(e: Expr, guard: Guard) -> Expr:

@@ -25,6 +25,7 @@ from .boundaries import zones
 from .emitting import Adjoint, Emitter, is_bare
 from .indices import tidied
 from .local import active_nodes, arrivals, decided
+from .masking import under_predicates
 from .predicates import Predicate, conjunction, holds_data
 from .reductions import under_reduction
 from .rules import is_bounded
@@ -251,12 +252,12 @@ class Sweep:
         name, alone = self.out.name_of(t), len(target.terms) == 1 and not target.direct
         total: Expr | None = None
         for term in target.terms:
-            body, over, only = _summed(term.solved), _reduction(term.solved), self._only_when(term, when)
+            body, over, only = self._summed(term.solved, target.axes), _reduction(term.solved), self._only_when(term, when)
             apart = not alone or only is not None
             if over is not None and apart and _points(term.solved) <= _FEW:
                 body = converted(_written_out(body, term.solved), t.dtype)
             elif over is not None and apart:
-                there, body = _pinned(term.solved, target.axes)
+                there, body = self._pinned(term.solved, target.axes)
                 used = set(axes_of(body))
                 axes = tuple(a for a in target.axes if recurrent or a in used)
                 extents = [term.solved.ranges[a] for a in axes]
@@ -293,6 +294,27 @@ class Sweep:
             self.builder.transposes[made.id] = target.terms[0].transpose
         return self._reader(made.id, made.dtype)
 
+    def _summed(self, g: Gather, targets: Sequence[Axis]) -> Expr:
+        """The body under its predicates."""
+        return under_predicates(g, targets, lambda i: (self.builder.stages.get(i) or self.builder.leaves[i]).shape)
+
+    def _pinned(self, g: Gather, targets: Sequence[Axis]) -> tuple[Expr | None, Expr]:
+        """What arrives on a border alone, as a sum without the axes that the border pins, and the condition of being there."""
+        at: dict[Axis, Expr] = {}
+        there: list[Expr] = []
+        rest: list[Predicate] = []
+        for p in g.predicates:
+            a = next((a for a in targets if p.kind == "equal" and a not in at and p.form.coefficient(a) in (1, -1)), None)
+            if a is None or len(p.form.terms) > 1:
+                rest.append(p)
+                continue
+            at[a] = as_expr(p.form.constant * (-1 if p.form.coefficient(a) == 1 else 1))
+            there.append(p.expr(targets))
+        body = self._summed(replace(g, predicates=tuple(rest)), targets)
+        if not at:
+            return None, body
+        return conjunction(there), tidied(rewrite(body, lambda n: at.get(n) if isinstance(n, Axis) else None), g.ranges)
+
     def _source(self, t: Stage | Leaf, target: _Target) -> str:
         return t.source or (target.terms[0].whence.source if target.terms else "")
 
@@ -308,24 +330,6 @@ def _at(value: Expr, axes: Sequence[Axis]) -> Adjoint:
         return rewrite(value, lambda n: to.get(n) if isinstance(n, Axis) else None)
 
     return at
-
-
-def _pinned(g: Gather, targets: Sequence[Axis]) -> tuple[Expr | None, Expr]:
-    """What arrives on a border alone, as a sum without the axes of which one position is the border, and the condition of being there."""
-    at: dict[Axis, Expr] = {}
-    there: list[Expr] = []
-    rest: list[Predicate] = []
-    for p in g.predicates:
-        a = next((a for a in targets if p.kind == "equal" and a not in at and p.form.coefficient(a) in (1, -1)), None)
-        if a is None or len(p.form.terms) > 1:
-            rest.append(p)
-            continue
-        at[a] = as_expr(p.form.constant * (-1 if p.form.coefficient(a) == 1 else 1))
-        there.append(p.expr(targets))
-    body = _summed(replace(g, predicates=tuple(rest)))
-    if not at:
-        return None, body
-    return conjunction(there), tidied(rewrite(body, lambda n: at.get(n) if isinstance(n, Axis) else None), g.ranges)
 
 
 def _points(g: Gather) -> int:
@@ -347,13 +351,6 @@ def _written_out(body: Expr, g: Gather) -> Expr:
 def _is_constant(e: Expr) -> bool:
     """Whether e is the same everywhere: numbers and extents alone."""
     return all(isinstance(n, Const | Size | Op) for n in walk(e))
-
-
-def _summed(g: Gather) -> Expr:
-    """The body under its predicates."""
-    targets = [a for a in g.ranges if a not in set(g.axes)]
-    condition = conjunction(p.expr(targets) for p in g.predicates)
-    return g.body if condition is None else masked(condition, g.body)
 
 
 def _reduction(g: Gather) -> Reduction | None:
