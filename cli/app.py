@@ -84,7 +84,8 @@ def show(
         typer.Option(
             "--after",
             metavar="PASS",
-            help="After one pass: trace, specialise, rewrites, default, inline, loops, partition, allocation.",
+            help="After one pass: trace, precision, specialise, memory, rewrites, default, inline, loops, partition, allocation, phases, "
+            "sharing.",
             show_default=False,
         ),
     ] = None,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+from fluorite.algo.dtypes import itemsize
 from fluorite.algo.expr import Axis, Expr, Op, Read
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.linear import linear
@@ -161,7 +162,8 @@ def _product(g: Graph, root: Stage, product: Stage) -> Mapping[str, Directives]:
         Reorder(f"{i}_outer", f"{j}_outer", ti, tj, ii, jj),
     ]
     fused, band = _joined(root, [*names[:-2], f"{i}_outer"], "band")
-    own += [*fused, GpuBlocks(band, f"{j}_outer"), GpuThreads(ti, tj), Unroll(ii), Vectorize(jj)]
+    moved = Vectorize(jj) if _EACH * itemsize(root.dtype) <= 16 else Unroll(jj)  # a thread moves 16 bytes at most
+    own += [*fused, GpuBlocks(band, f"{j}_outer"), GpuThreads(ti, tj), Unroll(ii), moved]
     accumulator = f"{product.path}/acc" if product is root else product.path
     k = product.reduce_axes[0].name
     mine: list[Directive] = [ComputeAt(stage="/" + root.path, axis=tj), StoreIn("registers")]

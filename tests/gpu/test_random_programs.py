@@ -32,7 +32,12 @@ def drawn(seed: int) -> Drawn | None:
         return None
     chosen, _ = prepared(ExecutionPlan(target=OPENCL), g)
     target = resolve_target(chosen.target)
-    (kernels,) = lower_variants(g, chosen, target)
+    try:
+        (kernels,) = lower_variants(g, chosen, target)
+    except FluoriteError as error:  # recurrences and narrow floats, which a GPU has no code for yet
+        if all(p.code in ("P269", "P270") for p in error.problems):
+            return None
+        raise
     numbers, method = np.random.default_rng(seed), g.methods[0]
     cases = []
     for given in (sizes, {name: int(numbers.integers(1, 70)) for name in sizes}):
@@ -41,7 +46,7 @@ def drawn(seed: int) -> Drawn | None:
     return g, kernels, target, cases
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(32))
 def test_serially(seed: int) -> None:
     if (made := drawn(seed)) is not None:
         g, kernels, _, cases = made
@@ -50,7 +55,7 @@ def test_serially(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not pocl.available(), reason="needs pyopencl and PoCL, which .ci/run installs")
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", range(100, 110))
 def test_by_pocl(seed: int) -> None:
     if (made := drawn(seed)) is not None:
         g, kernels, target, cases = made
