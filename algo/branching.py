@@ -70,6 +70,38 @@ def switch(index: Any, branches: Sequence[Branch], *operands: Any) -> Any:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, "switch"])) from None
 
 
+def choose(
+    pred: Tensor, then: Callable[[], Sequence[Any]], otherwise: Callable[[], Sequence[Any]], differing: Callable[[int, Sequence[Any]], Any]
+) -> tuple[Any, ...]:
+    """`cond` for the variables of a program: each is what the branch that is taken leaves in it.
+
+    Nests of tensors and numbers that are built alike are chosen between; an object that both leave stays; what else a variable is after
+    branches that differ, `differing(number, values)` says.
+    """
+    builder = current()
+    with opened("cond"):
+        test = condition(pred, "if")
+        made = _Branches(builder, [test, unary("not", test)])
+        sides = [made.variables(k, name, run) for k, (name, run) in enumerate((("then", then), ("otherwise", otherwise)))]
+        made.assign()
+        out = []
+        for n, found in enumerate(zip(*sides, strict=True)):
+            values, parts = [v for v, _ in found], [p for _, p in found]
+            if all(v is values[0] for v in values) or _equal(values):
+                out.append(values[0])
+            elif any(p is None for p in parts) or len({described(p) for p in parts}) > 1:
+                out.append(differing(n, values))
+            else:
+                out.append(made.chosen(parts))
+        return tuple(out)
+
+
+def _equal(values: Sequence[Any]) -> bool:
+    """Whether plain values of Python's are equal."""
+    plain = (bool, int, float, str, bytes, type(None))
+    return all(isinstance(v, plain) and type(v) is type(values[0]) and v == values[0] for v in values)
+
+
 def condition(pred: Any, what: str) -> Expr:
     """A bool tensor without axes as an expression."""
     return _scalar(pred, what, ("bool",), "a bool")
@@ -102,27 +134,42 @@ class _Branches:
 
     def of(self, k: int, name: str, branch: Branch, operands: Sequence[Any]) -> Any:
         """What a branch returns, its stages made under its condition."""
+        with self._taken(k, name):
+            return map_tree(_given, branch(*operands))
+
+    def variables(self, k: int, name: str, branch: Callable[[], Sequence[Any]]) -> list[tuple[Any, Any]]:
+        """What a branch leaves in variables, and each as a nest of tensors that are stages or leaves; None where it is none."""
+        with self._taken(k, name):
+            return [(v, map_tree(_given, v) if is_nest(v) else None) for v in branch()]
+
+    @contextmanager
+    def _taken(self, k: int, name: str) -> Iterator[None]:
         before, self.builder.assigned = self.builder.assigned, dict(self.builder.assigned)
         try:
             with opened(name), self.builder.branch(self.whens[k]):
-                return map_tree(_given, branch(*operands))
+                yield
         finally:
             self.assigned.append(self.builder.assigned)
             self.builder.assigned = before
 
     def joined(self, results: Sequence[Any]) -> Any:
         """The result of the branch that is taken. What it assigned to parameters and state, these hold from here on."""
-        self._assign()
+        self.assign()
         first = results[0]
         for other in results[1:]:
             if described(first) != described(other):
                 raise refuse(
                     "A402", f"branches that return {described(first)} and {described(other)}", "they return nests that are built alike"
                 )
-        parts = [self._one(list(found)) for found in zip(*(leaves(r) for r in results), strict=True)]
-        return refilled(first, parts)
+        return self.chosen(results)
 
-    def _assign(self) -> None:
+    def chosen(self, results: Sequence[Any]) -> Any:
+        """Of nests that are built alike, that of the branch that is taken."""
+        parts = [self._one(list(found)) for found in zip(*(leaves(r) for r in results), strict=True)]
+        return refilled(results[0], parts)
+
+    def assign(self) -> None:
+        """Parameters and state hold what the branch that is taken assigned to them."""
         before = self.builder.assigned
         for key in dict.fromkeys(key for found in self.assigned for key in found):
             made = [found.get(key) for found in self.assigned]
@@ -166,6 +213,12 @@ class _Branches:
             )
 
 
+def is_nest(value: Any) -> bool:
+    """Whether a value is a nest of tensors and numbers, and of nothing else."""
+    found = leaves(value)
+    return bool(found) and all(isinstance(x, Tensor | bool | int | float | np.ndarray | np.generic) for x in found)
+
+
 def _given(value: Any) -> Any:
     """A result of a branch: a tensor that is a stage or a leaf, or a number."""
     from .ops.shapes import tensor
@@ -186,4 +239,4 @@ def _meeting(builder: Builder, whens: Sequence[Expr]) -> Iterator[None]:
         builder.known = saved
 
 
-__all__ = ["cond", "condition", "switch"]
+__all__ = ["choose", "cond", "condition", "is_nest", "switch"]

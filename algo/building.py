@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -104,6 +105,16 @@ class Builder:
             yield
         finally:
             self.scopes = scopes
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that has been made so far."""
+        return {f.name: copy(getattr(self, f.name)) for f in fields(self)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Forget what was made since. Its numbers are not given again."""
+        for name, value in saved.items():
+            if name != "next_id":
+                setattr(self, name, copy(value))
 
     def leaf(
         self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = ""
@@ -236,8 +247,10 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
                 "an algorithm makes stages only while fluorite runs it",
                 f"fl.compile({fn.__name__}), then call the result",
             )
+        from .python import converted
+
         with scope(fn.__name__):
-            return fn(*args, **kwargs)
+            return converted(fn)(*args, **kwargs)
 
     call.__fluorite_function__ = fn  # type: ignore[attr-defined]
     return call

@@ -18,6 +18,7 @@ from .extent import symbols_of
 from .graph import Graph, Leaf, Method, map_tree, ordered
 from .held import Parameter, param, state, updates_of
 from .modules import Module, Program, members
+from .python import converted
 from .rewriting import walk
 from .tensor import Direct, Tensor
 from .trace import build_stage, stage
@@ -189,7 +190,7 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
         ids.append(t.source)
         arguments[k] = t
     try:
-        result = fn(**arguments)
+        result = converted(fn)(**arguments)
     except AlgorithmError as error:
         raise placed(error, raised_at(error), name) from None
     for end in builder.endings:

@@ -119,6 +119,7 @@ class Tensor(OwnOperators, Methods):
             f"the truth value of {self!r}",
             "its value is known only when the kernel runs",
             "fl.where(condition, a, b)",
+            "fl.cond(condition, f, g)",
             "& | ~ instead of and, or, not",
         )
 

@@ -136,6 +136,14 @@ ALGORITHM: dict[str, str] = {
         "built alike, of tensors of one shape and type."
     ),
     "A403": "A tensor that one branch makes is used outside it, where it has no value if another branch is taken. All branches return it.",
+    "A411": (
+        "A loop over tensors is left in the middle, or a return stands where what follows cannot be taken into the branches. All steps of "
+        "such a loop are one, so a variable says whether it is done; a return stands in both branches of an if at the end of the function."
+    ),
+    "A412": "A variable is different objects after the branches of an if on a tensor. Both leave tensors or numbers, or one and the same object.",
+    "A413": "A variable is used that has no value, or has one only if a branch was taken or a loop has run. It is assigned before that.",
+    "A414": "A loop cannot walk over this: a scan takes as many steps as an axis is long, from a first one on, in steps of 1.",
+    "A415": "A variable changes its shape or type, or is no tensor, from step to step of a loop over tensors, which is one step for all.",
     "A900": "Part of the language that this version does not build yet.",
 }
 PLAN: dict[str, str] = {
