@@ -23,7 +23,7 @@ _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
     "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "cond", "custom_vjp", "f8e4m3", "f8e5m2",
     "f16", "f32", "f64", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan",
-    "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap",
+    "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap", "while_loop",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -134,6 +134,7 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
         vmap,
+        while_loop,
     )  # fmt: skip
     from fluorite.algo.extent import symbol as extent
     from fluorite.algo.ops import *
@@ -200,5 +201,6 @@ if TYPE_CHECKING:
         "value_and_grad",
         "vjp",
         "vmap",
+        "while_loop",
     ]  # fmt: skip
     __all__ += ops.__all__

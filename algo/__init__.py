@@ -11,6 +11,7 @@ from .expr import Expr
 from .extent import Dim, Extent
 from .graph import Graph, Leaf, Method, Reduction, Stage
 from .held import Parameter, param, state
+from .looping import while_loop
 from .modules import Module, Program
 from .program import method
 from .recurring import recurrence
@@ -25,5 +26,5 @@ __all__ = [
     "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Reduction", "RunError", "Spec", "Stage",
     "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "cond", "custom_vjp", "f8e4m3", "f8e5m2", "f16", "f32", "f64", "function", "grad",
     "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan", "scope", "stage", "state", "stop_gradient",
-    "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap",
+    "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,6 +49,19 @@ class Reduction:
     extents: tuple[Extent, ...]
 
 
+@dataclass(frozen=True)
+class Turn:
+    """Being part of a loop that runs as long as a condition holds; all stages of one loop have the same `group`.
+
+    A carry has a value before the first turn, which is what its stage says, and after each turn that of the stage `next`; `condition` is
+    the stage that says whether there is another turn. All other stages of the loop are computed anew at each turn.
+    """
+
+    group: int
+    next: int | None = None
+    condition: int | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Stage:
     """value(axes) for every point of the box of extents; with a reduction, combined over its axes as well.
@@ -71,6 +84,7 @@ class Stage:
     source: str = ""  # file:line of the user's call
     clock: Clock | None = None
     when: Expr | None = None  # a condition over the axes
+    turn: Turn | None = None
 
     @property
     def name(self) -> str:
@@ -114,8 +128,16 @@ class Stage:
 
     @cached_property
     def sources(self) -> tuple[int, ...]:
-        """The other tensors that the stage reads."""
-        return tuple(i for i in dict.fromkeys(r.source for r in self.reads) if i != self.id)
+        """The other tensors that the stage reads, or that a carry becomes."""
+        found = dict.fromkeys(r.source for r in self.reads)
+        if self.turn is not None:
+            found |= dict.fromkeys(i for i in (self.turn.next, self.turn.condition) if i is not None)
+        return tuple(i for i in found if i != self.id)
+
+    @property
+    def is_carry(self) -> bool:
+        """Whether the stage is what a loop carries from turn to turn."""
+        return self.turn is not None and self.turn.next is not None
 
     @cached_property
     def earlier(self) -> tuple[Read, ...]:
@@ -141,6 +163,10 @@ class Stage:
             body = f"{self.reduction.kind}({over} | {body})"
         if self.clock:
             domain += f"; step by step along {self.clock.axis.name}{' from the last' if self.clock.reverse else ''}"
+        if self.turn is not None and self.turn.next is not None and self.turn.condition is not None:
+            domain += f"; then {name(self.turn.next)} while {name(self.turn.condition)}"
+        elif self.turn is not None:
+            domain += "; at each turn"
         if self.when is not None:
             domain += f"; when {show(self.when, name)}"
         return f"{self.path}({domain}): {self.dtype} = {body}" + (f"    # {self.source}" if self.source else "")
@@ -278,6 +304,17 @@ class Graph:
         return frozenset(found)
 
     @cached_property
+    def pinned(self) -> frozenset[int]:
+        """The tensors that are stored whatever a plan says of them: conditions, and what loops carry, become and ask."""
+        return self.conditions | self.carried
+
+    @cached_property
+    def carried(self) -> frozenset[int]:
+        """What loops carry, what it becomes, and what they ask."""
+        carries = [s for s in self.stages if s.is_carry]
+        return frozenset(i for s in carries if s.turn for i in (s.id, s.turn.next, s.turn.condition) if i is not None)
+
+    @cached_property
     def conditions(self) -> frozenset[int]:
         """The tensors that decide whether stages are computed."""
         return frozenset(r.source for s in self.stages if s.when is not None for r in reads(s.when))
@@ -388,7 +425,7 @@ def ordered(stages: Iterable[Stage]) -> tuple[Stage, ...]:
                     break
             else:
                 if unit[0].id not in done:
-                    out.extend(step_order(unit))
+                    out.extend(turn_order(unit) if unit[0].turn else step_order(unit))
                     done.update(s.id for s in unit)
                 stack.pop()
 
@@ -399,18 +436,61 @@ def ordered(stages: Iterable[Stage]) -> tuple[Stage, ...]:
 
 
 def _group(s: Stage) -> int:
-    return s.clock.group if s.clock else s.id
+    return s.turn.group if s.turn else s.clock.group if s.clock else s.id
+
+
+def _together(a: Stage, b: Stage) -> bool:
+    """Whether two stages are of one loop or, where neither is in one, of one recurrence."""
+    if a.turn or b.turn:
+        return a.turn is not None and b.turn is not None and a.turn.group == b.turn.group
+    return a.clock is not None and b.clock is not None and a.clock.group == b.clock.group
 
 
 def units(stages: Iterable[Stage]) -> list[tuple[Stage, ...]]:
-    """Stages that are next to one another and of one recurrence, together; every other stage alone."""
+    """Stages that are next to one another and of one loop or one recurrence, together; every other stage alone."""
     out: list[tuple[Stage, ...]] = []
     for s in stages:
-        if out and s.clock and (other := out[-1][0].clock) and other.group == s.clock.group:
+        if out and _together(out[-1][0], s):
             out[-1] = (*out[-1], s)
         else:
             out.append((s,))
     return out
+
+
+@dataclass(frozen=True)
+class Turns:
+    """A loop: what its carries start with, by id what each becomes, the condition, the units that the condition needs, and those that only
+    a turn needs. Here no stage has a turn."""
+
+    carries: tuple[Stage, ...]
+    becomes: Mapping[int, int]
+    condition: int
+    asking: tuple[tuple[Stage, ...], ...]
+    doing: tuple[tuple[Stage, ...], ...]
+
+
+def turns(unit: Sequence[Stage]) -> Turns:
+    """A unit that is a loop, in its parts."""
+    carries = {s.id: s.turn for s in unit if s.is_carry and s.turn is not None}
+    inside = {s.id: replace(s, turn=None) for s in unit if not s.is_carry}
+    condition = next(t.condition for t in carries.values() if t.condition is not None)
+    asked: set[int] = set()
+    pending = [condition]
+    while pending:
+        i = pending.pop()
+        if i in inside and i not in asked:
+            asked.add(i)
+            pending += inside[i].sources
+    asking, doing = ([s for i, s in inside.items() if (i in asked) is first] for first in (True, False))
+    becomes = {i: t.next for i, t in carries.items() if t.next is not None}
+    start = tuple(replace(s, turn=None) for s in unit if s.is_carry)
+    return Turns(start, becomes, condition, tuple(units(ordered(asking))), tuple(units(ordered(doing))))
+
+
+def turn_order(unit: Sequence[Stage]) -> list[Stage]:
+    """The stages of a loop: what it carries, what its condition needs, what a turn does."""
+    found, by_id = turns(unit), {s.id: s for s in unit}
+    return [by_id[s.id] for part in (found.carries, *found.asking, *found.doing) for s in part]
 
 
 def step_order(members: Iterable[Stage]) -> list[Stage]:

@@ -178,6 +178,10 @@ class Scan:
     def result(self) -> tuple[Any, Any]:
         stages = [s for i, s in self.builder.stages.items() if i not in self.before]
         moving = self._moving(stages)
+        if loop := next((s for s in stages if s.id in moving and s.turn is not None), None):
+            why = "each step would take a number of turns of its own"
+            tries = ("fl.scan with length= the most turns there may be", "fl.where for the turns not taken")
+            raise placed(refuse("A422", "fl.while_loop inside the step of a scan", why, *tries), loop.source, loop.path)
         name = self._clock_name([s for s in stages if s.id in moving])
         lifted = {s.id: self._lifted(s, moving, axis(name)) for s in stages if s.id in moving}
         self.builder.stages |= {s.id: self._outside(s) for s in stages if s.id not in moving} | lifted

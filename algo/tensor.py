@@ -160,7 +160,7 @@ class Direct(Tensor):
         if self.owner is not None and not current().has(self.source, self.ndim):
             raise refuse(
                 "A163",
-                f"{self.label} outside the step of its scan",
+                f"{self.label} outside the step of its loop",
                 "inside it is the value at one step, outside there are all of them",
                 "return it from the step as part of the carry or of what is stacked",
             )

@@ -9,7 +9,6 @@ from .errors import AlgorithmError, Problem
 UNBUILT: dict[str, tuple[str, str]] = {
     "extern": ("an extern stage", "write it as an index expression in fl.stage"),
     "reduce": ("a user-defined reduction", "fl.sum, prod, max, min, any, all, argmax or argmin"),
-    "while_loop": ("a loop on tensors", "fl.scan over a known number of steps"),
     "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
     "dist": ("distributed programs", ""),
     "from_onnx": ("import from ONNX", ""),

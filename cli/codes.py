@@ -140,10 +140,16 @@ ALGORITHM: dict[str, str] = {
         "A loop over tensors is left in the middle, or a return stands where what follows cannot be taken into the branches. All steps of "
         "such a loop are one, so a variable says whether it is done; a return stands in both branches of an if at the end of the function."
     ),
-    "A412": "A variable is different objects after the branches of an if on a tensor. Both leave tensors or numbers, or one and the same object.",
+    "A412": "A variable is different objects after the branches of an if on a tensor. Both leave tensors or numbers, or one object.",
     "A413": "A variable is used that has no value, or has one only if a branch was taken or a loop has run. It is assigned before that.",
     "A414": "A loop cannot walk over this: a scan takes as many steps as an axis is long, from a first one on, in steps of 1.",
     "A415": "A variable changes its shape or type, or is no tensor, from step to step of a loop over tensors, which is one step for all.",
+    "A421": (
+        "The derivative of an fl.while_loop, whose number of turns is known only when it has run. fl.scan with length= the most turns "
+        "there may be has one."
+    ),
+    "A422": "A loop that runs as long as a condition holds stands inside another loop, each of whose steps would take turns of its own.",
+    "A423": "What a loop carries from turn to turn keeps its structure, shapes and types, and is all that the loop changes.",
     "A900": "Part of the language that this version does not build yet.",
 }
 PLAN: dict[str, str] = {

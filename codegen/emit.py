@@ -19,7 +19,7 @@ from fluorite.algo.rewriting import children, landings, walk
 from .float_operations import le, lt, ne
 from .intrinsics import INTRINSICS
 from .narrow_floats import FORMATS
-from .statements import Allocate, Buffer, Comb, Deal, Fetch, For, If, Kernel, Sequence, Statement, Store, Weave
+from .statements import Allocate, Buffer, Comb, Deal, Fetch, For, If, Kernel, Sequence, Statement, Store, Weave, While
 from .tvm_adapter import LOOP_KIND, ForKind, prefetch, tirx
 
 SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared"}
@@ -75,6 +75,8 @@ class _Emitter:
                 )
             case For():
                 return self.loop(s)
+            case While():
+                return self.repeated(s)
             case Deal():
                 return tirx.SeqStmt(self.flat(s))
             case Weave():
@@ -122,6 +124,12 @@ class _Emitter:
         parts = [self.vector(b, [], n) for b in s.parts]
         together = tirx.Shuffle(parts, [_lane(p * n + i) for i in range(n) for p in range(count)])
         return tirx.BufferStore(self.buffers[s.target], together, [*outer, _ramp(last, n * count)])
+
+    def repeated(self, s: While) -> Any:
+        saved, self.memo = self.memo, {}
+        made = tirx.While(self.value(s.condition), self.statement(s.body))
+        self.memo = saved
+        return made
 
     def loop(self, s: For) -> Any:
         low, extent = self.index(s.low), self.index(s.extent)

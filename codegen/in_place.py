@@ -14,7 +14,7 @@ from fluorite.algo.expr import Expr, Read
 from fluorite.algo.graph import Graph, Stage
 from fluorite.algo.rewriting import reads, rewrite
 
-from .statements import Allocate, Comb, Deal, Fetch, For, If, Kernel, Statement, Store, Weave, sequence
+from .statements import Allocate, Comb, Deal, Fetch, For, If, Kernel, Statement, Store, Weave, While, sequence
 from .statements import Sequence as Several
 from .statements import walk as statements
 
@@ -39,7 +39,7 @@ def _merged(kernel: Kernel, stage: Stage, old: int) -> Kernel | None:
     """The kernel with the new value in the place of the old one; None where some element of the old one may be read after it is gone."""
     if all(b.id != old for b in kernel.inputs):
         return kernel
-    once = stage.reduction is None and stage.clock is None and stage.id not in kernel.again
+    once = stage.reduction is None and stage.clock is None and stage.turn is None and stage.id not in kernel.again
     if not once or not all(_is_safe(s, stage.id, old) for s in statements(kernel.body)):
         return None
     body = _renamed(kernel.body, old, stage.id)
@@ -58,6 +58,8 @@ def _is_safe(s: Statement, new: int, old: int) -> bool:
             return not any(r.source == old for i in s.index for r in reads(i))
         case If():
             return not any(r.source == old for r in reads(s.condition))
+        case While():
+            return not any(r.source in (old, new) for r in reads(s.condition))
         case For():
             return not any(r.source == old for e in (s.low, s.extent) for r in reads(e))
         case Deal() | Comb():
@@ -84,7 +86,7 @@ def _renamed(s: Statement, old: int, new: int) -> Statement:
             return replace(s, buffer=new) if s.buffer == old else s
         case If():
             return If(s.condition, _renamed(s.then, old, new), None if s.otherwise is None else _renamed(s.otherwise, old, new))
-        case For() | Allocate():
+        case For() | While() | Allocate():
             return replace(s, body=_renamed(s.body, old, new))
         case Several():
             return sequence(*(_renamed(p, old, new) for p in s.body))

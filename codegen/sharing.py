@@ -16,7 +16,7 @@ from fluorite.algo.expr import Const, Expr, Op, Read, as_expr
 from fluorite.algo.linear import is_index
 from fluorite.algo.rewriting import axes_of, children, walk, with_children
 
-from .statements import Allocate, Buffer, For, If, Sequence, Statement, Store, sequence
+from .statements import Allocate, Buffer, For, If, Sequence, Statement, Store, While, sequence
 from .statements import walk as each
 
 LARGE = 256
@@ -42,6 +42,8 @@ def _within(s: Statement, vector: For | None, fresh: Iterator[int], made: list[B
             return _allocated(own, replace(s, kind=kind, body=inner))
         case For():
             return replace(s, body=_within(s.body, vector, fresh, made))
+        case While():
+            return While(s.condition, _within(s.body, vector, fresh, made))
         case If():
             other = None if s.otherwise is None else _within(s.otherwise, vector, fresh, made)
             return If(s.condition, _within(s.then, vector, fresh, made), other)

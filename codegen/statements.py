@@ -61,6 +61,14 @@ class For:
 
 
 @dataclass(frozen=True)
+class While:
+    """As long as the condition holds, which the body changes."""
+
+    condition: Expr
+    body: Statement
+
+
+@dataclass(frozen=True)
 class Sequence:
     body: tuple[Statement, ...]
 
@@ -101,7 +109,7 @@ class Comb:
     lanes: int
 
 
-Statement = Store | Fetch | If | For | Sequence | Allocate | Deal | Weave | Comb
+Statement = Store | Fetch | If | For | While | Sequence | Allocate | Deal | Weave | Comb
 
 
 @dataclass(frozen=True)
@@ -150,7 +158,7 @@ def walk(s: Statement) -> Iterator[Statement]:
             yield from walk(a)
             if b is not None:
                 yield from walk(b)
-        case For(body=b) | Allocate(body=b):
+        case For(body=b) | While(body=b) | Allocate(body=b):
             yield from walk(b)
         case Sequence(body=parts):
             for p in parts:
@@ -168,6 +176,8 @@ def transform(s: Statement, rule: Callable[[Statement], Statement | None]) -> St
             new: Statement = If(s.condition, transform(s.then, rule), None if s.otherwise is None else transform(s.otherwise, rule))
         case For():
             new = For(s.var, s.name, s.low, s.extent, s.kind, s.lane, transform(s.body, rule))
+        case While():
+            new = While(s.condition, transform(s.body, rule))
         case Allocate():
             new = Allocate(s.buffer, transform(s.body, rule))
         case Sequence():
@@ -212,6 +222,9 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
                 label += "'"
             yield f"{pad}{kind}for {label} in {low}..{text(s.extent) if low == '0' else f'{low} + ({text(s.extent)})'}:"
             yield from _lines(s.body, depth + 1, names, {**axes, s.var: Axis(label, s.var.uid)})
+        case While():
+            yield f"{pad}while {text(s.condition)}:"
+            yield from _lines(s.body, depth + 1, names, axes)
         case Allocate(buffer=b):
             yield f"{pad}{names.get(b.id, b.name)}: {b.dtype}[{', '.join(map(str, b.shape))}] in {b.memory}"
             yield from _lines(s.body, depth, names, axes)

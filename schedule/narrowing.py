@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from fluorite.algo.dtypes import NARROW, itemsize, kind
 from fluorite.algo.errors import Problem
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, axis
-from fluorite.algo.graph import Graph, Leaf, Stage
+from fluorite.algo.graph import Graph, Leaf, Stage, Turn
 from fluorite.algo.numerics import Casts
 from fluorite.algo.rewriting import axes_of, rewrite, walk
 
@@ -140,7 +140,8 @@ class _Narrowing:
             base = t.path if t.path.startswith(f"{method}/") else f"{method}/{t.path}"
             path, when = self.free(f"{base}/cast"), t.when if isinstance(t, Stage) else None
             made = Stage(self.fresh, path, method, axes, t.shape, to, value, op="cast", origin="derived", source=t.source)
-            self.made[key] = made if when is None or axes_of(when) else replace(made, when=when)
+            turn = Turn(t.turn.group) if isinstance(t, Stage) and t.turn is not None else None
+            self.made[key] = replace(made, when=None if when is None or axes_of(when) else when, turn=turn)
         return self.made[key]
 
     def free(self, path: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binary, cast, where
 from fluorite.algo.extent import Extent, ceildiv, exact_quotient, maximum
-from fluorite.algo.graph import Graph, Leaf, Reduction, Stage, redirect
+from fluorite.algo.graph import Graph, Leaf, Reduction, Stage, Turn, redirect
 from fluorite.algo.identities import identity
 from fluorite.algo.linear import bounds, simplify
 from fluorite.algo.rewriting import axes_of, rewrite, walk
@@ -31,6 +32,9 @@ def rewrite_stage(g: Graph, s: Stage, d: Directive, lanes: Callable[[str], int] 
     """The graph with one rewrite of stage s carried out, and what s has become. `lanes(dtype)` are those of the target's widest vector."""
     if s.clock is not None and not isinstance(d, StageIn | Pack):
         raise _of_recurrence(s, d.at(), d.label())
+    if s.is_carry:
+        why = f"{s.name} is what a loop carries, a copy at each turn"
+        raise refused(d.at(), "P271", s, f"{d.label()} of {s.name}", why, "loop directives", "the stages that the loop computes")
     match d:
         case Cache():
             return cache(g, s, d)
@@ -239,10 +243,8 @@ def stage_in(g: Graph, s: Stage, d: StageIn) -> tuple[Graph, Stage]:
     if margin is not None:
         return _stage_in_margin(g, s, t, margin, path)
     axes = tuple(axis(n if not n.isdigit() else f"i{n}") for n in operand_axes(s, t))
-    value, when = Read(t.id, axes, t.dtype), _as_a_whole(s)
-    copy = Stage(
-        _fresh_id(g), path, s.method, axes, t.shape, t.dtype, value, None, op=s.op, origin="derived", source=s.source, when=when
-    )
+    value, home = Read(t.id, axes, t.dtype), _beside(s, t)
+    copy = Stage(_fresh_id(g), path, s.method, axes, t.shape, t.dtype, value, None, op=s.op, origin="derived", source=s.source, **home)
     new = redirect(s, {t.id: copy.id})
     return _insert(g, s, copy, new), new
 
@@ -310,7 +312,7 @@ def _stage_in_margin(g: Graph, s: Stage, t: Leaf | Stage, margin: Margin, path: 
         op=s.op,
         origin="derived",
         source=s.source,
-        when=_as_a_whole(s),
+        **_beside(s, t),
     )
     moved = Read(
         copy.id,
@@ -379,7 +381,7 @@ def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
         op="pack at call" if d.when == "call" else "pack",
         origin="derived",
         source=s.source,
-        when=None if isinstance(t, Leaf) and t.kind != "input" else _as_a_whole(s),  # what is constant is packed once
+        **_beside(s, t),
     )
 
     def read(e: Expr) -> Expr | None:
@@ -399,9 +401,13 @@ def _when(s: Stage, to: Mapping[Axis, Axis]) -> Expr | None:
     return None if s.when is None else substitute_axes(s.when, dict(to))
 
 
-def _as_a_whole(s: Stage) -> Expr | None:
-    """The condition of s if it is the same everywhere: then that of what only s reads, too."""
-    return None if s.when is None or set(axes_of(s.when)) else s.when
+def _beside(s: Stage, t: Leaf | Stage) -> dict[str, Any]:
+    """Where a copy of t that only s reads is computed: in the loop that t is part of, and under the condition of s if it is the same
+    everywhere. What is constant is copied once, and what a loop does not change before it."""
+    mine = isinstance(t, Stage) and t.turn is not None and s.turn is not None
+    constant = isinstance(t, Leaf) and t.kind != "input"
+    when = None if s.when is None or constant or set(axes_of(s.when)) or (s.turn is not None and not mine) else s.when
+    return {"when": when, "turn": Turn(s.turn.group) if mine and s.turn is not None else None}
 
 
 def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
@@ -415,6 +421,9 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
         raise _of_recurrence(s, place, "compute_inline")
     if s.id in g.outputs:
         raise refused(place, "P225", s, f"compute_inline: {s.name} is a result of {s.method}", "it must be stored", "compute_root")
+    if s.id in g.carried:
+        why = "it is stored for the next turn"
+        raise refused(place, "P225", s, f"compute_inline: {s.name} is what a loop carries, makes or asks at each turn", why, "compute_root")
 
     def put(reader: Stage) -> Stage:
         def rule(e: Expr) -> Expr | None:

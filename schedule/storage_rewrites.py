@@ -50,7 +50,7 @@ def pad(g: Graph, s: Stage, d: Directive, multiples: Mapping[str, int]) -> tuple
             else f"{s.name} has {', '.join(s.axis_names) or 'no axes'}"
         )
         raise _refused(place, s, f"pad: {unknown} is no axis of {s.name}", why, *nearest(unknown, s.axis_names))
-    if s.id in g.outputs:
+    if s.id in g.outputs or s.id in g.carried:
         asked, why = f"{d.label()} pads {s.name}", f"it is a result of {s.method}, whose shape the algorithm says"
         raise _refused(place, s, asked, why, "cache: {into: acc}, and pad that", "tail: shift")
     extents = tuple(ceildiv(n, m) * m if (m := multiples.get(a.name)) else n for a, n in zip(s.axes, s.extents, strict=True))
@@ -75,7 +75,7 @@ def layout(g: Graph, s: Stage, d: Layout) -> tuple[Graph, Stage]:
     if sorted(d.axes) != sorted(names):
         asked, why = f"layout: [{', '.join(d.axes)}]", f"it must name the axes of {s.name} once each: {', '.join(names) or 'none'}"
         raise _refused(d.at("axes"), s, asked, why)
-    if s.id in g.outputs:
+    if s.id in g.outputs or s.id in g.carried:
         asked, why = f"layout: [{', '.join(d.axes)}] of {s.name}", f"it is a result of {s.method}, whose order of axes the algorithm says"
         raise _refused(d.at("axes"), s, asked, why, "cache: {into: acc, order: ...}")
     order = [names.index(n) for n in d.axes]

@@ -19,7 +19,7 @@ from .emitting import Emitter
 from .local import active_nodes
 from .reductions import under_reduction
 from .rules import PULL
-from .sweep import Adjoint
+from .sweep import Adjoint, no_derivative
 from .transforms import cotangent, held_arguments, relative, settled
 
 
@@ -56,6 +56,8 @@ class _Forward:
         stages = ordered(s for i, s in builder.stages.items() if i in _needed(builder, results))
         for unit in units(stages):
             members = self._moving(unit)
+            if members and members[0].turn is not None:
+                raise no_derivative(members[0])
             if members and members[0].clock is not None:
                 self._recurrence(members)
             else:

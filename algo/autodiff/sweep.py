@@ -11,9 +11,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..building import Builder
+from ..building import Builder, placed
 from ..dtypes import FLOATS
-from ..expr import Axis, Const, Expr, Op, Read, Size, as_expr, axis
+from ..errors import AlgorithmError
+from ..expr import Axis, Const, Expr, Op, Read, Size, as_expr, axis, refuse
 from ..extent import Extent
 from ..graph import Leaf, Reduction, Stage, ordered, units
 from ..linear import is_index
@@ -71,6 +72,8 @@ class Sweep:
         self.pending = {s.id for s in stages if s.id in self.live}
         for unit in reversed(units(stages)):
             members = [s for s in unit if s.id in self.live]
+            if members and members[0].turn is not None:
+                raise no_derivative(members[0])
             if members and members[0].clock is not None:
                 self._recurrence(members)
             else:
@@ -320,6 +323,13 @@ class Sweep:
 
     def _last_name(self, s: Stage) -> str:
         return self.out.relative(s).rsplit("/", 1)[-1]
+
+
+def no_derivative(s: Stage) -> AlgorithmError:
+    """The refusal of a loop of unknown length."""
+    why = "how many turns it takes is known only when it has run, and a derivative goes through all of them again"
+    instead = ("fl.scan with length= the most turns there may be, and lengths= or fl.where for those not taken", "fl.stop_gradient")
+    return placed(refuse("A421", "the derivative of an fl.while_loop", why, *instead), s.source, s.path)
 
 
 def _at(value: Expr, axes: Sequence[Axis]) -> Adjoint:

@@ -16,7 +16,7 @@ import numpy as np
 from ..clock import delay
 from ..expr import Expr, Read, as_expr
 from ..extent import symbol
-from ..graph import Stage, rewritten
+from ..graph import Stage, rewritten, turns
 from ..rewriting import walk
 from ..running import Running, running
 from .elementary import Array, convert, literal
@@ -51,7 +51,9 @@ class Slice:
 
 
 def evaluate_unit(evaluation: Evaluation, unit: Sequence[Stage], sources: Mapping[int, Array]) -> dict[int, Array]:
-    """The arrays of one stage, or of all stages of one recurrence, by id."""
+    """The arrays of one stage, or of all stages of one loop or one recurrence, by id."""
+    if unit[0].turn is not None:
+        return turned(evaluation, unit, sources)
     if len(unit) == 1 and (not unit[0].clock or not unit[0].earlier):
         return {unit[0].id: evaluation.stage(unit[0], sources)}
     if len(unit) == 1 and (found := running(unit[0])) is not None:
@@ -66,6 +68,24 @@ def evaluate_unit(evaluation: Evaluation, unit: Sequence[Stage], sources: Mappin
                 held[c.id] = cut(held[c.source], c, t)
             made[part.whole.id][part.window(t)] = inner.stage(part.stage, held)
     return made
+
+
+def turned(evaluation: Evaluation, unit: Sequence[Stage], sources: Mapping[int, Array]) -> dict[int, Array]:
+    """A loop that runs as long as its condition holds. What only a turn needs is 0 where there was none."""
+    made = {s.id: np.zeros(evaluation.extents(s)[0], evaluation.working(s.dtype)) for s in unit}
+    loop = turns(unit)
+    if not evaluation.taken(loop.carries[0], sources):
+        return made
+    held = {**sources, **made}
+    held |= {s.id: evaluation.stage(s, sources) for s in loop.carries}
+    while True:
+        for part in loop.asking:
+            held |= evaluate_unit(evaluation, part, held)
+        if not held[loop.condition].item():
+            return {s.id: held[s.id] for s in unit}
+        for part in loop.doing:
+            held |= evaluate_unit(evaluation, part, held)
+        held |= {s.id: held[loop.becomes[s.id]] for s in loop.carries}
 
 
 def accumulated(s: Stage, found: Running, element: Array) -> Array:
@@ -141,4 +161,4 @@ def cut(source: Array, c: Cut, step: int) -> Array:
     return np.asarray(part)
 
 
-__all__ = ["Cut", "Slice", "accumulated", "at_step", "cut", "evaluate_unit", "slices", "stepped", "steps"]
+__all__ = ["Cut", "Slice", "accumulated", "at_step", "cut", "evaluate_unit", "slices", "stepped", "steps", "turned"]

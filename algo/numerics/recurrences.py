@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import kind
-from ..graph import Stage
-from ..interpreter.recurrences import ACCUMULATE, Cut, at_step, cut, slices, stepped, steps
+from ..graph import Stage, turns
+from ..interpreter.recurrences import ACCUMULATE, Cut, at_step, cut, slices, stepped, steps, turned
 from ..running import Running, running
 from .classes import accumulation
 from .rules import Enclosure, settle
@@ -20,7 +20,9 @@ _NEUTRAL = {"add": (0.0,), "max": (float("-inf"),), "min": (float("inf"),)}
 
 
 def bounded_unit(evaluation: EnclosingEvaluation, unit: Sequence[Stage], sources: Mapping[int, Enclosure]) -> dict[int, Enclosure]:
-    """Value and bound of one stage, or of all stages of one recurrence, by id."""
+    """Value and bound of one stage, or of all stages of one loop or one recurrence, by id."""
+    if unit[0].turn is not None:
+        return _turned(evaluation, unit, sources)
     if len(unit) == 1 and (not unit[0].clock or not unit[0].earlier):
         return {unit[0].id: evaluation.bounded(unit[0], sources)}
     if len(unit) == 1 and (found := at_once(unit[0])) is not None:
@@ -40,6 +42,29 @@ def bounded_unit(evaluation: EnclosingEvaluation, unit: Sequence[Stage], sources
                 if one is not None and all_ is not None:
                     all_[window] = one
     return {i: _without_nothing(e) for i, e in made.items()}
+
+
+def _turned(evaluation: EnclosingEvaluation, unit: Sequence[Stage], sources: Mapping[int, Enclosure]) -> dict[int, Enclosure]:
+    """A loop, turn by turn. Where its condition is not sure nothing that it makes is: another number of turns is right as well."""
+    loop = turns(unit)
+    made = {s.id: Enclosure(np.zeros(evaluation.extents(s)[0], evaluation.working(s.dtype))) for s in unit}
+    if not evaluation.taken(loop.carries[0], {i: e.value for i, e in sources.items()}):
+        return made
+    held = {**sources, **made}
+    held |= {s.id: evaluation.bounded(s, sources) for s in loop.carries}
+    sure = True
+    while True:
+        for part in loop.asking:
+            held |= bounded_unit(evaluation, part, held)
+        asked = held[loop.condition]
+        sure = sure and (asked.error is None or not asked.error.any()) and (asked.undecided is None or not asked.undecided.any())
+        if not asked.value.item():
+            break
+        for part in loop.doing:
+            held |= bounded_unit(evaluation, part, held)
+        held |= {s.id: held[loop.becomes[s.id]] for s in loop.carries}
+    out = {s.id: held[s.id] for s in unit}
+    return out if sure else {i: Enclosure(e.value, np.full(e.value.shape, np.inf), np.ones(e.value.shape, bool)) for i, e in out.items()}
 
 
 def _empty(evaluation: EnclosingEvaluation, s: Stage) -> Enclosure:
@@ -111,9 +136,20 @@ def disturbed_unit(
     samples: Sequence[dict[int, Array]],
     push: Any,
 ) -> None:
-    """The recurrence in every sample, each step moved by `push(sample number, its own roundings' bound)`; and exactly, all in place."""
+    """The recurrence in every sample, each step moved by `push(sample number, its own roundings' bound)`; and exactly, all in place.
+
+    A loop is moved all at once, at its end.
+    """
     if len(unit) == 1 and (found := at_once(unit[0])) is not None and found.op == "add":
         _disturbed_sum(bounding, plain, unit[0], found, exact, samples, push)
+        return
+    if unit[0].turn is not None:
+        own_ = _turned(bounding, unit, {i: Enclosure(exact[i]) for s in unit for i in s.sources if i in exact})
+        for n, held in enumerate(samples):
+            for i, value in turned(plain, unit, held).items():
+                error = own_[i].error
+                held[i] = value + push(n, error) if error is not None and value.dtype.kind == "f" else value
+        exact.update({i: e.value for i, e in own_.items()})
         return
     everything = [exact, *samples]
     for held in everything:

@@ -12,6 +12,7 @@ from ..branching import is_nest
 from ..building import current
 from ..expr import refuse
 from ..extent import Dim, Extent
+from ..looping import while_loop
 from ..ops.creation import full
 from ..ops.shapes import tensor
 from ..scanning import scan
@@ -101,9 +102,6 @@ def walk_tensor(
 
 def while_tensor(test: Callable[[], Any], body: Callable[[], None], read: Reader, write: Writer, names: Sequence[str], place: str) -> None:
     """The loop as an fl.while_loop."""
-    from ..unbuilt import Unbuilt
-
-    while_loop = Unbuilt("while_loop")
     loop = _Carried(read, write, names, ())
 
     def run(init: list[Any]) -> list[Any]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from fluorite.algo.errors import PlanError
-from fluorite.algo.expr import Size, as_expr, axis
+from fluorite.algo.expr import Size, as_expr
 from fluorite.algo.extent import symbols_of
 from fluorite.algo.graph import Stage, units
 from fluorite.algo.rewriting import walk
-from fluorite.schedule.nest import BLOCK
-from fluorite.schedule.regions import whole
-from fluorite.schedule.unscheduled import scatters
 
 from ..gpu import legality
-from ..statements import Allocate, Buffer, For, Kernel, Statement, sequence
-from . import checks, looping, placing, scattering, stepping, storing
+from ..statements import Allocate, Buffer, Kernel, Statement, sequence
+from . import checks, parts, storing, turning
 from .context import Context
 
 
@@ -32,19 +29,7 @@ def roots(work: Context) -> Statement:
         if buffer.memory == "workspace":
             work.allocated.append(buffer)
     for unit in units(s for s in work.plan.stages if s.id not in work.plan.placements):
-        if len(unit) > 1:
-            done.append(stepping.together(work, unit))
-            continue
-        for s in unit:
-            placed = placing.place(work, s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
-            if scatters(s, work.plan.gpu):
-                made = sequence(scattering.cleared(work, s), scattering.hoisted(looping.unasked(work, placed)))
-                done.append(looping.if_taken(work, placed, made))
-                continue
-            loops = looping.nest(work, placed)
-            if work.plan.gpu and not s.axes:
-                loops = For(axis("block"), "block", as_expr(0), as_expr(1), BLOCK, "x", loops)
-            done.append(loops)
+        done += turning.repeated(work, unit) if unit[0].turn else parts.statements(work, unit)
     body = sequence(*done)
     for b in reversed(work.allocated):
         body = Allocate(b, body)

@@ -11,7 +11,7 @@ from typing import Any
 from fluorite.algo.clock import Clock
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis
 from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
-from fluorite.algo.graph import Graph, Leaf, Method, Reduction, Stage
+from fluorite.algo.graph import Graph, Leaf, Method, Reduction, Stage, Turn
 from fluorite.algo.rewriting import children
 
 
@@ -139,16 +139,17 @@ def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
         s.source,
         s.clock and [nodes.number(s.clock.axis), s.clock.group, s.clock.reverse],
         None if s.when is None else nodes.number(s.when),
+        s.turn and [s.turn.group, s.turn.next, s.turn.condition],
     ]
 
 
 def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
-    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when = data
+    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when, turn = data
     clock = ticks and Clock(_axes(ticks[:1], nodes)[0], *ticks[1:])
     made = reduction and Reduction(reduction[0], _axes(reduction[1], nodes), tuple(map(extent_of, reduction[2])))
     shape = tuple(map(extent_of, extents))
     condition = None if when is None else nodes[when]
-    return Stage(i, path, method, _axes(axes, nodes), shape, dtype, nodes[value], made, op, role, origin, source, clock, condition)
+    return Stage(i, path, method, _axes(axes, nodes), shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, turn and Turn(*turn))
 
 
 def _axes(numbers: Sequence[int], nodes: Sequence[Expr]) -> tuple[Axis, ...]:

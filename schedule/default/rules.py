@@ -66,6 +66,9 @@ class Chosen:
         apart, of_both = self.undecided.apart, ({a, *self.carried.get(a, ())}, {b, *self.carried.get(b, ())})
         if any((x, y) in apart or (y, x) in apart for x in of_both[0] for y in of_both[1]):
             return False
+        loops = [t.turn and t.turn.group for t in (self.graph.by_id[x] for x in (a, b)) if isinstance(t, Stage)]
+        if len(set(loops)) > 1:
+            return False
         of_a = next((g for g in self.undecided.together if a in g), None)
         of_b = next((g for g in self.undecided.together if b in g), None)
         if of_a is None and of_b is None:
@@ -139,7 +142,7 @@ def anchor(g: Graph, undecided: Undecided) -> dict[str, Directives]:
                 first, last = s.axes[0].name, s.axes[-1].name
                 ds: list[Directive] = [Parallel(first)] if kernels.pays_parallel(s) else []
                 out[s.path] = (*ds, *(kernels.vector(s, last, undecided.machine) if last not in (loop, first) else ()))
-            elif s.id in found and s.id in undecided.stages and s.id not in g.conditions:
+            elif s.id in found and s.id in undecided.stages and s.id not in g.pinned:
                 spread = kernels.vector(s, s.axes[-1].name, undecided.machine) if s.axes and s.reduction is None and s.clock is None else ()
                 out.setdefault(s.path, (ComputeAt(stage="/" + g.path_of(owner), axis=loop), *spread))
     return out
@@ -164,7 +167,7 @@ def inline_windows(chosen: Chosen) -> None:
             s.reduction is not None
             or any(x.clock for x in (s, *readers))
             or s.id in chosen.graph.outputs
-            or s.id in chosen.graph.conditions
+            or s.id in chosen.graph.pinned
             or not chosen.free(s)
             or len(s.axes) < 2
             or not readers
@@ -208,7 +211,7 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
     size: dict[int, int] = {}  # of those in `out`, written out
     depth: dict[int, int] = {}  # likewise
     for s in g.stages:
-        if s.id not in undecided.stages or s.reduction is not None or s.id in g.outputs or s.id in g.conditions or s.earlier:
+        if s.id not in undecided.stages or s.reduction is not None or s.id in g.outputs or s.id in g.pinned or s.earlier:
             spent[s.id] = cost(s)
             continue
         mine = cost(s) + sum(spent.get(i, 0) * len(sites(s, i)) for i in s.sources if i in out)
@@ -300,7 +303,7 @@ def epilogue_of(chosen: Chosen, root: Stage) -> Stage | None:
             and chosen.free(p)
             and p.clock is None
             and p.id not in g.outputs
-            and p.id not in g.conditions
+            and p.id not in g.pinned
             and factors(p) is not None
             and pointwise(root, p)
             and [c.id for c in g.consumers[i]] == [root.id]
@@ -346,7 +349,7 @@ def _moves_along(c: Stage, index: tuple[Expr, ...]) -> bool:
 def _is_whole(chosen: Chosen, p: Stage) -> bool:
     """Whether all of p is needed before any of it is: a result, a condition, a scatter, or a sort."""
     gpu = chosen.machine.is_gpu
-    return p.id in chosen.graph.outputs or p.id in chosen.graph.conditions or scatters(p, gpu) is not None or sorts(p, gpu) is not None
+    return p.id in chosen.graph.outputs or p.id in chosen.graph.pinned or scatters(p, gpu) is not None or sorts(p, gpu) is not None
 
 
 def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool]) -> list[Stage]:

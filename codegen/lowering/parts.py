@@ -1,0 +1,30 @@
+"""The statements of what runs one after the other in a kernel: single stages and recurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fluorite.algo.expr import as_expr, axis
+from fluorite.algo.graph import Stage
+from fluorite.schedule.nest import BLOCK
+from fluorite.schedule.regions import whole
+from fluorite.schedule.unscheduled import scatters
+
+from ..statements import For, Statement, sequence
+from . import looping, placing, scattering, stepping
+from .context import Context
+
+
+def statements(work: Context, unit: Sequence[Stage]) -> list[Statement]:
+    """Of one stage, or of all stages of one recurrence."""
+    if len(unit) > 1:
+        return [stepping.together(work, unit)]
+    (s,) = unit
+    placed = placing.place(work, s, {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)}, frozenset())
+    if scatters(s, work.plan.gpu):
+        made = sequence(scattering.cleared(work, s), scattering.hoisted(looping.unasked(work, placed)))
+        return [looping.if_taken(work, placed, made)]
+    loops = looping.nest(work, placed)
+    if work.plan.gpu and not s.axes:
+        loops = For(axis("block"), "block", as_expr(0), as_expr(1), BLOCK, "x", loops)
+    return [loops]

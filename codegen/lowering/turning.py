@@ -1,0 +1,50 @@
+"""Loops that run as long as a condition holds: one loop in the kernel, in it what the condition needs and what a turn does.
+
+carries = what they start with
+go = true
+while go:
+    go = the condition
+    if go: the turn, then carries = what they become
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fluorite.algo.expr import Const, Read
+from fluorite.algo.graph import Stage, turns
+
+from ..statements import If, Statement, Store, While, sequence
+from . import parts
+from .context import Context
+
+
+def repeated(work: Context, unit: Sequence[Stage]) -> list[Statement]:
+    """The stages of one loop. (On a GPU blocks do not wait for one another, and a kernel of several stages is refused.)"""
+    group = unit[0].turn and unit[0].turn.group
+    members = [s for s in work.plan.stages if s.turn is not None and s.turn.group == group]
+    loop = turns(members)
+    here = {s.id for s in unit}
+
+    def made(units: Sequence[Sequence[Stage]]) -> list[Statement]:
+        kept = [[s for s in part if s.id in here] for part in units]
+        return [x for part in kept if part for x in parts.statements(work, part)]
+
+    start = made([[s] for s in loop.carries])
+    go = Read(loop.condition, (), "bool")
+    ask, turn = made(loop.asking), made(loop.doing)
+    after = made([[_becoming(work, s, loop.becomes[s.id])] for s in loop.carries])
+    body = sequence(*ask, If(go, sequence(*turn, *after)))
+    whole = sequence(*start, Store(loop.condition, (), Const(True, "bool", False)), While(go, body))
+    when = loop.carries[0].when
+    return [whole if when is None else If(when, whole)]
+
+
+def _becoming(work: Context, carry: Stage, new: int) -> Stage:
+    """The carry as a copy of its value after a turn."""
+    work.initialised.discard(carry.id)
+    return replace(carry, value=Read(new, carry.axes, carry.dtype), reduction=None)
+
+
+__all__ = ["repeated"]
