@@ -148,8 +148,8 @@ def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
     clock = ticks and Clock(_axes(ticks[:1], nodes)[0], *ticks[1:])
     made = reduction and Reduction(reduction[0], _axes(reduction[1], nodes), tuple(map(extent_of, reduction[2])))
     shape = tuple(map(extent_of, extents))
-    condition = None if when is None else nodes[when]
-    return Stage(i, path, method, _axes(axes, nodes), shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, turn and Turn(*turn))
+    condition, loop = None if when is None else nodes[when], turn and Turn(*turn)
+    return Stage(i, path, method, _axes(axes, nodes), shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, loop)
 
 
 def _axes(numbers: Sequence[int], nodes: Sequence[Expr]) -> tuple[Axis, ...]:

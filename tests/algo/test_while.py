@@ -116,6 +116,7 @@ def written(x: Any) -> Any:
     while fl.sum(x) > 1 and n < 30:
         if fl.max(x) > 3:
             x = x * 0.25
+            n = n + 0
         else:
             x = x - 0.25
         total = total + x

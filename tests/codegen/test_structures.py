@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import fluorite as fl
@@ -38,8 +39,7 @@ class Stack(fl.Program):
     """Layers in a list, a dict and a tuple in one another, one of them used twice."""
 
     def __init__(self, widths: list[int]) -> None:
-        pairs = zip(widths, widths[1:], strict=False)
-        self.layers = [fl.nn.Linear(a, b) for a, b in pairs]
+        self.layers = [fl.nn.Linear(a, b) for a, b in pairwise(widths)]
         self.heads = {"mean": fl.nn.Linear(widths[-1], 2), "more": [fl.nn.Linear(widths[-1], widths[-1])]}
 
     @fl.method
