@@ -234,6 +234,57 @@ def bench(
     return run(terminal, model, plan, extents, set_, method, rounds, weights, seed, output, force, not no_cache, peer)
 
 
+@command(app, "train")
+def train(
+    terminal: Terminal,
+    model: ModelArgument = None,
+    plan: PlanOption = None,
+    extents: ExtentsOption = None,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", metavar="NAME", help="The method; else the only one that reads and changes state.", show_default=False),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", min=1, help="How many passes in all.", show_default=False)] = None,
+    steps: Annotated[int | None, typer.Option("--steps", min=1, help="How many calls in all.", show_default=False)] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Instead of the Program's.", show_default=False)] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", metavar="NAME=FILE", help="What a reader reads instead: a file or folder like its own.", show_default=False),
+    ] = None,
+    every: Annotated[
+        int | None,
+        typer.Option("--every", min=1, help="Report and checkpoint every so many calls; else after each pass.", show_default=False),
+    ] = None,
+    evaluate: Annotated[
+        str | None, typer.Option("--evaluate", metavar="METHOD", help="One pass of this method with each report.", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "--checkpoint", "-o", metavar="DIR", help="Checkpoints and metrics.csv go here.", show_default=False),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the last checkpoint, if there is one.")] = False,
+    keep: Annotated[int, typer.Option("--keep", min=1, help="How many checkpoints to keep.")] = 1,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Metrics go here.", show_default=False)] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option("--tensorboard", metavar="DIR", help="Metrics for TensorBoard.", show_default=False)
+    ] = None,
+    weights: WeightsOption = None,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    no_cache: CacheOption = False,
+    restarts: Annotated[int | None, typer.Option("--restarts", help="Not built yet.", show_default=False)] = None,
+) -> Outcome:
+    """Call one method over and over on what it reads. Ctrl-C stops after the call under way, and leaves a checkpoint."""
+    from .verbs.train import Request
+    from .verbs.train import train as run
+
+    given = Request(
+        method, epochs, steps, every, evaluate, batch_size, data or [], out, resume, keep, csv, tensorboard, weights, seed, force,
+        not no_cache, restarts,
+    )  # fmt: skip
+    return run(terminal, model, one(plan), extents, given)
+
+
 for _name, _about in later_verbs.VERBS.items():
     later_verbs.add(app, _name, _about)
 

@@ -10,7 +10,6 @@ from .command import Outcome, command
 from .terminal import Terminal
 
 VERBS = {
-    "train": "Loop one method over data.",
     "launch": "Start the ranks of a plan on this machine.",
     "import": "ONNX or torch.export to an algorithm file.",
     "report": "One HTML page about a model.",

@@ -64,6 +64,9 @@ class Stream:
                 self._next = (next(self._inner),)
             except StopIteration:
                 return False
+            except BaseException:
+                self.close()  # so that the next try meets the same example, and not the end of a pass
+                raise
         return True
 
     def advance(self) -> None:

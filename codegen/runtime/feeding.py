@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import FluoriteError, run_error, run_problem
@@ -49,10 +50,15 @@ class Feed:
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.lock = threading.RLock()
+        self.rows = 1
+        """How many samples the last batch had."""
 
     @property
     def position(self) -> tuple[int, int]:
-        """The pass under way, and the batch of it that is next."""
+        """The pass and the batch of it that are next."""
+        with self.lock, suppress(Exception):  # what is wrong with the next batch is told when it is wanted
+            if self.stream.position.index and not self.stream.left():
+                self.stream.turn()
         at = self.stream.position
         return at.epoch, at.index
 
@@ -63,7 +69,7 @@ class Feed:
         """The method with the next batch."""
         with self.lock:
             args = arguments(method, self.stream.peek())
-            before = method.calls
+            before, self.rows = method.calls, method.rows(args)
             try:
                 result = method(*args) if out is None else method.call(args, out)
             except FluoriteError as error:
@@ -80,8 +86,11 @@ class Feed:
         with self.lock:
             if not self.stream.left():
                 self.stream.peek()
+            epoch = self.stream.position.epoch
         while True:
             with self.lock:
+                if self.stream.position.epoch != epoch:  # settled
+                    return
                 if not self.stream.left():
                     self.stream.turn()
                     return

@@ -100,6 +100,10 @@ class Method:
             self._refuse_count((), named)
         return tuple(named[name] for name in self._names)
 
+    def rows(self, args: Sequence[Any]) -> int:
+        """How many samples a batch has; 1 where nothing says which axis they are along."""
+        return self._samples.count(args)
+
     def _counted(self) -> None:
         self.calls += 1
 

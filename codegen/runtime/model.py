@@ -191,6 +191,16 @@ class Model:
         """Where a method reads next: the number of the pass, and of the batch in it, from 0. Raises RunError."""
         return self._feed(method).position
 
+    def passes(self, method: str) -> int | None:
+        """How many batches a pass over what a method reads has; None where nobody knows, or where it reads nothing. Raises RunError."""
+        feed = self._methods[method].feed
+        return None if feed is None else feed.stream.count
+
+    def batch_rows(self, method: str) -> int:
+        """How many samples the batch had that a method read last; 1 where it reads nothing."""
+        feed = self._methods[method].feed
+        return 1 if feed is None else feed.rows
+
     def _calls(self) -> dict[str, int]:
         return {name: m.calls for name, m in self._methods.items() if m.spec.updates and name == m.spec.name}
 

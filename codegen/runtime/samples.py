@@ -26,6 +26,14 @@ class Samples:
         """Whether each of the arrays would have the right rank with the axis of the batch, and lacks it."""
         return self.possible and all(a.ndim == len(i.shape) - len(p) for a, i, p in zip(arrays, self.spec.inputs, self.inputs, strict=True))
 
+    def count(self, args: Sequence[Any]) -> int:
+        """The extent of the axis of the batch in these inputs; 1 where there is none."""
+        for a, i, p in zip(args, self.spec.inputs, self.inputs):  # noqa: B905    # a wrong number of inputs is told elsewhere
+            shape = np.shape(a)
+            if p and len(shape) == len(i.shape):
+                return int(shape[p[0]])
+        return 1
+
     def whole(self, args: Sequence[Any]) -> tuple[Array, ...]:
         """The inputs as a batch of one: views."""
         return tuple(np.expand_dims(a, p) if p else a for a, p in zip(args, self.inputs, strict=True))
