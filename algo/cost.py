@@ -83,7 +83,7 @@ def total(parts: Iterable[Cost]) -> Cost:
 def footprint(graph: Graph, s: Stage) -> Extent:
     """Bytes of the smallest boxes that hold all that the stage reads, each source once."""
     whole: Extent = 0
-    for source in s.sources:
+    for source in dict.fromkeys(r.source for r in s.reads if r.source != s.id):
         whole = whole + span(graph, s, source) * np.dtype(graph[source].dtype).itemsize
     return whole
 

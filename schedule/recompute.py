@@ -73,6 +73,8 @@ def _refusal(s: Stage, graph: Graph, others: Container[int]) -> str | None:
         return "it is a result, which is kept anyway"
     if s.clock is not None:
         return "it is part of a recurrence, whose steps depend on one another"
+    if s.turn is not None:
+        return "it is computed at each turn of a loop, and kept for that turn only"
     read_again = any(c.id in others for c in graph.consumers[s.id])
     if not read_again and not _late(s, graph):
         return "it is read by one stage only, so that nothing is kept for later"
@@ -91,7 +93,8 @@ def _copy(s: Stage, number: int) -> Stage:
     reduction = s.reduction and replace(s.reduction, axes=tuple(fresh[a] for a in s.reduction.axes))
     path = f"{s.method}/{RECOMPUTE}/{s.path.removeprefix(f'{s.method}/')}"
     axes, value = tuple(fresh[a] for a in s.axes), substitute(s.value, dict(fresh))
-    return replace(s, id=number, path=path, axes=axes, value=value, reduction=reduction, origin="derived")
+    when = None if s.when is None else substitute(s.when, dict(fresh))
+    return replace(s, id=number, path=path, axes=axes, value=value, reduction=reduction, origin="derived", when=when)
 
 
 __all__ = ["recomputed"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.numerics import compare
+from fluorite.codegen import driver
 
 Array = np.ndarray[Any, Any]
 
@@ -184,3 +186,41 @@ def test_a_layer_that_data_picks() -> None:
         np.testing.assert_allclose(got, y, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(total, y.sum(), rtol=1e-3, atol=1e-4)
         assert sum(s.when is not None for s in g.stages) >= 3
+
+
+class Drawn(fl.Program):
+    """Random numbers in branches, and a loop of unknown length, as Python writes them."""
+
+    def __init__(self) -> None:
+        self.layer = fl.nn.Linear(6, 6)
+
+    @fl.method
+    def infer(self, x: fl.f32[fl.Tensor, "n", 6], p: fl.boolean[fl.Tensor]) -> Any:
+        y = fl.relu(self.layer(x))
+        turns = 0
+        if p:
+            y = y * fl.random.uniform(fl.random.key(3), (6,))
+            turns = 0
+        else:
+            y = y + fl.random.normal(fl.random.key(3), (6,))
+        while fl.sum(fl.abs(y)) > 1 and turns < 50:
+            y = y * 0.5
+            turns += 1
+        return y, turns
+
+
+def test_every_verb(tmp_path: Path) -> None:
+    model, x = fl.compile(Drawn()), numbers(5, 6)
+    driver.build(Drawn(), None, tmp_path / "drawn")
+    loaded = fl.load(tmp_path / "drawn")
+    narrow = fl.compile(Drawn(), fl.ExecutionPlan.from_yaml("version: 1\nprecision: {compute: bf16}\n", "p.yaml"))
+    for p in (True, False):
+        y, turns = model.infer(x, np.array(p))
+        assert 0 < turns < 50 and 0 < np.abs(y).sum() <= 1
+        for a, b in zip(loaded.infer(x, np.array(p)), (y, turns), strict=True):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(narrow.infer(x, np.array(p))[0], y, atol=0.01)
+    assert fl.check(Drawn(), None).ok
+    again = fl.ExecutionPlan.from_yaml("version: 1\nmemory: {recompute: [while/multiply]}\n", "p.yaml")
+    with pytest.raises(fl.PlanError, match="each turn"):
+        fl.compile(Drawn(), again)
