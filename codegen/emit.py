@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -90,7 +91,8 @@ class _Emitter:
             return [x for p in s.body for x in self.flat(p)]
         if isinstance(s, Allocate):
             saved, self.memo = self.memo, {}
-            self.buffers[s.buffer.id] = buffer = self.declare(s.buffer)
+            room = tuple(max(n, 1) if isinstance(n, int) else n for n in s.buffer.shape)  # TVM does not allocate nothing
+            self.buffers[s.buffer.id] = buffer = self.declare(replace(s.buffer, shape=room))
             body = [tirx.AllocBuffer(buffer, _on_stack(s.buffer)), *self.flat(s.body)]
             self.memo = saved
             return body

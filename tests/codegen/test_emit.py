@@ -124,3 +124,14 @@ def test_conditions_of_lanes_in_several_places() -> None:
     for shape in ((1, 1), (5, 7), (8, 16)):
         x = np.random.default_rng(0).random(shape, np.float32)
         np.testing.assert_array_equal(np.asarray(made(x)), g.run(x))
+
+
+@pytest.mark.parametrize("memory", ["stack", "registers"])
+def test_memory_for_nothing(memory: str) -> None:
+    def model(x: Any) -> Any:
+        rows = fl.stage(lambda i, j: x[i, j] * 2, name="rows")
+        return fl.stage(lambda i, j: rows[i, j] + 1, name="out")
+
+    g = fl.trace(model, None, inputs={"x": fl.f32("n", 0)})
+    plan = ExecutionPlan.from_yaml(f"schedule: {{rows: [{{compute_at: {{stage: out, axis: i}}}}, {{store_in: {memory}}}]}}")
+    assert np.asarray(fl.compile(g, plan)(np.zeros((3, 0), np.float32))).shape == (3, 0)
