@@ -16,8 +16,8 @@ from .workloads import WORKLOADS, Workload
 
 def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    p.add_argument("--peers", default="numpy", help="numpy, halide, comma separated; halide needs --peer-env (default: numpy)")
-    p.add_argument("--peer-env", type=Path, help="a virtual environment that holds the peers: pip install numpy halide==21.0.0")
+    p.add_argument("--peers", default="numpy", help="numpy, halide, torch, comma separated; all but numpy need --peer-env (default: numpy)")
+    p.add_argument("--peer-env", type=Path, help="a virtual environment that holds the peers: pip install numpy halide==21.0.0 torch")
     p.add_argument("--only", default=",".join((*WORKLOADS, *overheads.NAMES)), help="workloads, comma separated (default: all)")
     p.add_argument("--variants", default="", help="only variants whose name contains one of these")
     p.add_argument("--rounds", type=int, default=4)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import fluorite as fl
+import numpy as np
 
-from . import algorithms
+from . import algorithms, networks, training
 from .workloads import WORKLOADS, Array
 
 VARIANTS = ("fluorite empty", "fluorite hand", "fluorite tuned")
@@ -24,8 +25,26 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
         if plan is None:
             return None
     data = WORKLOADS[name].inputs()
+    if name in networks.NETWORKS:
+        return training_step(name, plan)
     graph = fl.trace(algorithms.named(name))
     sizes = {str(size): n for i in graph.methods[0].inputs for size, n in zip(graph[i].shape, data[graph[i].name].shape, strict=True)}
     model = fl.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
     arguments = [data[graph[i].name] for i in graph.methods[0].inputs]
     return lambda: model(*arguments)  # type: ignore[no-any-return]
+
+
+def training_step(name: str, plan: Path | None) -> Callable[[], Array]:
+    """One step of training; its result are the losses of the first steps, which `build` has taken."""
+    data = WORKLOADS[name].inputs()
+    model = fl.compile(networks.NETWORKS[name](), plan)
+    for path, value in training.parameters(data).items():
+        model.parameters[path] = value
+    x, y = data["x"], data["y"]
+    first = np.array([float(model.train_step(x, y)["cost"]) for _ in range(training.STEPS)])
+
+    def call() -> Array:
+        model.train_step(x, y)
+        return first
+
+    return call

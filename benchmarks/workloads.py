@@ -11,6 +11,8 @@ import numpy as np
 
 from examples.apps import reference as applications
 
+from . import training
+
 Array = np.ndarray[Any, Any]
 Data = Mapping[str, Array]
 GAUSS = np.exp(-(np.arange(-3, 4) ** 2) / (2 * 1.5**2))
@@ -128,6 +130,7 @@ def _pyramid(r: np.random.Generator) -> Data:
 
 
 _SQUARE, _WIDE, _ROWS = 2048 * 2048, 1536 * 2560, 128 * 1024
+_MLP = 784 * 512 + 512 * 512 + 512 * 10
 _PRODUCT = _normal(a=(1024, 1024), b=(1024, 1024))
 WORKLOADS = {
     w.name: w
@@ -179,6 +182,31 @@ WORKLOADS = {
             tolerance=1e-2,  # rounding decides between neighbours in the table
         ),
         Workload("softmax", "softmax of the rows of 128 x 1024, float32", 10 * _ROWS, 8 * _ROWS, _normal(x=(128, 1024)), softmax),
+        Workload(
+            "mlp_train",
+            "one step of training an MLP 784-512-512-10, batch 64, SGD, float32",
+            6 * 64 * _MLP - 2 * 64 * 784 * 512,
+            3 * 4 * _MLP,
+            training.mlp_data,
+            training.losses(training.mlp_gradients, "sgd"),
+        ),
+        Workload(
+            "mlp_adam",
+            "the same with Adam",
+            6 * 64 * _MLP - 2 * 64 * 784 * 512,
+            7 * 4 * _MLP,
+            training.mlp_data,
+            training.losses(training.mlp_gradients, "adam"),
+            tolerance=1e-3,  # the first steps divide gradients near 0 by themselves
+        ),
+        Workload(
+            "convnet_train",
+            "one step of training two 3x3 convolutions of 32 and 64 channels, batch 32 of 28 x 28, SGD, float32",
+            32 * 2 * 9 * (2 * 32 * 784 + 3 * 32 * 64 * 196) + 6 * 32 * 3136 * 10,
+            4 * 32 * (784 + 2 * 32 * 784 + 2 * 64 * 196),
+            training.convnet_data,
+            training.losses(training.convnet_gradients, "sgd"),
+        ),
         Workload("layernorm", "layer norm of the rows of 128 x 1024, float32", 8 * _ROWS, 8 * _ROWS, _layernorm_data, layernorm),
     )
 }

@@ -1,0 +1,47 @@
+"""The networks of the training benchmarks as Programs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import fluorite as fl
+from fluorite import nn
+
+from .training import CHANNELS, MLP, RATE, SIZE
+
+
+class Mlp(fl.Program):
+    """Dense layers with relu between them."""
+
+    def __init__(self, optimizer: str = "SGD") -> None:
+        self.layers = [nn.Linear(a, b) for a, b in pairwise(MLP)]
+        self.optimizer = getattr(fl.optim, optimizer)(learning_rate=RATE)
+
+    @fl.method(training=True)
+    def train_step(self, x: fl.f32[fl.Tensor, 64, MLP[0]], y: fl.i32[fl.Tensor, 64]) -> dict[str, fl.Tensor]:
+        for layer in self.layers[:-1]:
+            x = fl.relu(layer(x))
+        cost = fl.cross_entropy(self.layers[-1](x), y, name="cost")
+        self.optimizer.minimize(cost)
+        return {"cost": cost}
+
+
+class ConvNet(fl.Program):
+    """Convolutions with relu and pooling, and a dense layer."""
+
+    def __init__(self) -> None:
+        self.convs = [nn.Conv2d(a, b, 3, padding=1) for a, b in pairwise(CHANNELS)]
+        self.out = nn.Linear(CHANNELS[-1] * (SIZE // 4) ** 2, 10)
+        self.optimizer = fl.optim.SGD(learning_rate=RATE)
+
+    @fl.method(training=True)
+    def train_step(self, x: fl.f32[fl.Tensor, 32, CHANNELS[0], SIZE, SIZE], y: fl.i32[fl.Tensor, 32]) -> dict[str, fl.Tensor]:
+        for conv in self.convs:
+            x = fl.max_pool2d(fl.relu(conv(x)), 2)
+        cost = fl.cross_entropy(self.out(x.reshape(32, -1)), y, name="cost")
+        self.optimizer.minimize(cost)
+        return {"cost": cost}
+
+
+NETWORKS = {"mlp_train": Mlp, "mlp_adam": lambda: Mlp("Adam"), "convnet_train": ConvNet}
+"""Workload -> the Program whose train_step is timed."""

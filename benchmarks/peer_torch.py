@@ -1,0 +1,63 @@
+"""PyTorch, eager and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch  # type: ignore[import-not-found,unused-ignore]
+import torch.nn.functional as F  # type: ignore[import-not-found,unused-ignore]
+
+from .training import CHANNELS, MLP, RATE, STEPS, parameters
+from .workloads import WORKLOADS, Array
+
+VARIANTS = ("torch eager", "torch compiled")
+
+
+def _mlp(p: dict[str, Any], x: Any) -> Any:
+    last = len(MLP) - 2
+    for k in range(last + 1):
+        x = x @ p[f"layers.{k}/w"] + p[f"layers.{k}/b"]
+        x = x if k == last else F.relu(x)
+    return x
+
+
+def _convnet(p: dict[str, Any], x: Any) -> Any:
+    for k in range(len(CHANNELS) - 1):
+        x = F.max_pool2d(F.relu(F.conv2d(x, p[f"convs.{k}/w"], p[f"convs.{k}/b"], padding=1)), 2)
+    return x.flatten(1) @ p["out/w"] + p["out/b"]
+
+
+NETWORKS = {"mlp_train": _mlp, "mlp_adam": _mlp, "convnet_train": _convnet}
+
+
+def build(name: str, variant: str) -> Callable[[], Array] | None:
+    if name not in NETWORKS:
+        return None
+    d = WORKLOADS[name].inputs()
+    x, y = torch.from_numpy(d["x"]), torch.from_numpy(d["y"].astype(np.int64))
+    p = {k: torch.from_numpy(v).requires_grad_() for k, v in parameters(d).items()}
+    optimizer: Any = torch.optim.Adam if name == "mlp_adam" else torch.optim.SGD
+    chosen = optimizer(list(p.values()), lr=RATE)
+    network = NETWORKS[name]
+
+    def loss(x: Any, y: Any) -> Any:
+        return F.cross_entropy(network(p, x), y)
+
+    value = torch.compile(loss) if variant.endswith("compiled") else loss
+
+    def step() -> Any:
+        chosen.zero_grad(set_to_none=True)
+        found = value(x, y)
+        found.backward()
+        chosen.step()
+        return found
+
+    first = np.array([float(step()) for _ in range(STEPS)])
+
+    def call() -> Array:
+        step()
+        return first
+
+    return call
