@@ -7,7 +7,7 @@ from itertools import pairwise
 import fluorite as fl
 from fluorite import nn
 
-from .training import CHANNELS, MLP, RATE, SIZE
+from .training import CHANNELS, MLP, RATES, SIZE
 
 
 class Mlp(fl.Program):
@@ -15,7 +15,7 @@ class Mlp(fl.Program):
 
     def __init__(self, optimizer: str = "SGD") -> None:
         self.layers = [nn.Linear(a, b) for a, b in pairwise(MLP)]
-        self.optimizer = getattr(fl.optim, optimizer)(learning_rate=RATE)
+        self.optimizer = getattr(fl.optim, optimizer)(learning_rate=RATES[optimizer])
 
     @fl.method(training=True)
     def train_step(self, x: fl.f32[fl.Tensor, 64, MLP[0]], y: fl.i32[fl.Tensor, 64]) -> dict[str, fl.Tensor]:
@@ -32,7 +32,7 @@ class ConvNet(fl.Program):
     def __init__(self) -> None:
         self.convs = [nn.Conv2d(a, b, 3, padding=1) for a, b in pairwise(CHANNELS)]
         self.out = nn.Linear(CHANNELS[-1] * (SIZE // 4) ** 2, 10)
-        self.optimizer = fl.optim.SGD(learning_rate=RATE)
+        self.optimizer = fl.optim.SGD(learning_rate=RATES["SGD"])
 
     @fl.method(training=True)
     def train_step(self, x: fl.f32[fl.Tensor, 32, CHANNELS[0], SIZE, SIZE], y: fl.i32[fl.Tensor, 32]) -> dict[str, fl.Tensor]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch  # type: ignore[import-not-found,unused-ignore]
 import torch.nn.functional as F  # type: ignore[import-not-found,unused-ignore]
 
-from .training import CHANNELS, MLP, RATE, STEPS, parameters
+from .training import CHANNELS, MLP, RATES, STEPS, parameters
 from .workloads import WORKLOADS, Array
 
 VARIANTS = ("torch eager", "torch compiled")
@@ -38,8 +38,8 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
     d = WORKLOADS[name].inputs()
     x, y = torch.from_numpy(d["x"]), torch.from_numpy(d["y"].astype(np.int64))
     p = {k: torch.from_numpy(v).requires_grad_() for k, v in parameters(d).items()}
-    optimizer: Any = torch.optim.Adam if name == "mlp_adam" else torch.optim.SGD
-    chosen = optimizer(list(p.values()), lr=RATE)
+    kind = "Adam" if name == "mlp_adam" else "SGD"
+    chosen = getattr(torch.optim, kind)(list(p.values()), lr=RATES[kind])
     network = NETWORKS[name]
 
     def loss(x: Any, y: Any) -> Any:
@@ -54,7 +54,7 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
         chosen.step()
         return found
 
-    first = np.array([float(step()) for _ in range(STEPS)])
+    first = np.array([float(step().detach()) for _ in range(STEPS)])
 
     def call() -> Array:
         step()

@@ -188,7 +188,7 @@ WORKLOADS = {
             6 * 64 * _MLP - 2 * 64 * 784 * 512,
             3 * 4 * _MLP,
             training.mlp_data,
-            training.losses(training.mlp_gradients, "sgd"),
+            training.losses(training.mlp_gradients, "SGD"),
         ),
         Workload(
             "mlp_adam",
@@ -196,7 +196,7 @@ WORKLOADS = {
             6 * 64 * _MLP - 2 * 64 * 784 * 512,
             7 * 4 * _MLP,
             training.mlp_data,
-            training.losses(training.mlp_gradients, "adam"),
+            training.losses(training.mlp_gradients, "Adam"),
             tolerance=1e-3,  # the first steps divide gradients near 0 by themselves
         ),
         Workload(
@@ -205,7 +205,7 @@ WORKLOADS = {
             32 * 2 * 9 * (2 * 32 * 784 + 3 * 32 * 64 * 196) + 6 * 32 * 3136 * 10,
             4 * 32 * (784 + 2 * 32 * 784 + 2 * 64 * 196),
             training.convnet_data,
-            training.losses(training.convnet_gradients, "sgd"),
+            training.losses(training.convnet_gradients, "SGD"),
         ),
         Workload("layernorm", "layer norm of the rows of 128 x 1024, float32", 8 * _ROWS, 8 * _ROWS, _layernorm_data, layernorm),
     )
