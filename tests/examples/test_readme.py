@@ -36,6 +36,14 @@ def test_the_algorithm_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_allclose(fl.compile(readme_algorithm.blur)(image), ndimage.uniform_filter(image, 3, mode="nearest"), rtol=1e-5)
 
 
+def test_the_training_step_learns(tmp_path: Path) -> None:
+    (tmp_path / "readme_training.py").write_text(blocks("python")[3])
+    done = subprocess.run([sys.executable, "readme_training.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    cost, value = (float(x.strip("[]")) for x in done.stdout.split())
+    assert cost < 1e-2 and abs(value - 2.5) < 0.1
+
+
 def test_the_plan_is_legal() -> None:
     report = fl.check(photo, fl.ExecutionPlan.from_yaml(blocks("yaml")[0]), quick=True)
     assert report.ok and not report.problems, report.text()
