@@ -16,14 +16,15 @@ from .stream import Stream
 
 def streams(program: Any, graph: Graph, batch_size: int | None = None, data: Any = None) -> dict[str, Stream]:
     """By method, what it reads; each from its own beginning. `data` stands for what the Program holds: a dataset, an iterable, the path of
-    a file like the one there, or a mapping of these by reader. Raises RunError."""
+    a file like the one there, or a mapping of these by reader. An attribute that is None has nothing to read yet. Raises RunError."""
     readers = {m.name: m.reader for m in graph.methods if m.reader is not None} if isinstance(program, Program) else {}
     names = list(dict.fromkeys(readers.values()))
     given = _given(data, names, graph.name)
     if batch_size is not None and not names:
         raise refused("R207", f"batch_size={batch_size!r}", f"{graph.name} has no method with a reader", '@fl.method(reader="data")')
-    found = {name: _source(getattr(program, name), given.get(name), name, batch_size) for name in names}
-    return {method: found[name].stream() for method, name in readers.items()}
+    held = {name: (getattr(program, name), given.get(name)) for name in names}
+    found = {name: _source(*both, name, batch_size) for name, both in held.items() if both != (None, None)}
+    return {method: found[name].stream() for method, name in readers.items() if name in found}
 
 
 def _given(data: Any, names: list[str], program: str) -> dict[str, Any]:
@@ -44,8 +45,6 @@ def _source(held: Any, given: Any, name: str, batch_size: int | None) -> Dataset
         if held is None:
             raise refused("R207", f"{name}={str(given)!r}", f"self.{name} is None, so nothing says how it is read", "data=fl.data.csv(...)")
         found = dataset(held).moved(given)
-    elif held is None and given is None:
-        raise refused("R207", f"self.{name} is None", "a method reads from it", f"data={{{name!r}: fl.data.arrays(...)}}")
     else:
         found = dataset(held if given is None else given)
     return found if batch_size is None else found.rebatched(batch_size)

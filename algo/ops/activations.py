@@ -29,7 +29,7 @@ def relu6(x: Any) -> Expr:
 
 
 @elementwise
-def leaky_relu(x: Any, *, slope: float = 0.01) -> Expr:
+def leaky_relu(x: Any, slope: Any = 0.01) -> Expr:
     """x above 0, slope * x below."""
     e = as_expr(x)
     return E.where(e > 0, e, e * slope)

@@ -249,7 +249,7 @@ class Method:
         absent = [spec for spec in self.spec.inputs[len(args) :] if spec.name not in named]
         wrong += [run_problem("R101", f"{self.label}: {spec.name} is missing, expected {spec.text()}") for spec in absent]
         if self.spec.reader and self.feed is None and len(absent) == len(self._names):
-            wrong.append(run_problem("R101", f"{self.label}: its reader {self.spec.reader} is part of the algorithm, not of this model"))
+            wrong.append(run_problem("R101", f"{self.label}: its reader {self.spec.reader} has no data in this model"))
         raise run_error(*wrong)
 
     def _targets(self, out: Any, prepared: Prepared | OneSample) -> list[Array]:

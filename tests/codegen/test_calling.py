@@ -43,6 +43,14 @@ class FitALine(fl.Program):
         return self.prediction(x)
 
 
+class Nothing(FitALine):
+    """Its data comes later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = None
+
+
 class Shapes(fl.Program):
     """Batches in other places."""
 
@@ -146,7 +154,7 @@ def test_samples_in_a_built_model(tmp_path: Path) -> None:
     built, fresh = fl.load(tmp_path / "line"), FitALine().compile(seed=3)
     sample = [float(n) for n in range(13)]
     assert built.infer(sample).shape == (1,) and built.infer(sample) == fresh.infer(sample)
-    with pytest.raises(RunError, match="its reader data is part of the algorithm") as refused:
+    with pytest.raises(RunError, match="its reader data has no data in this model") as refused:
         built.train_step()
     assert [p.code for p in refused.value.problems] == ["R101"] * 3
     with pytest.raises(RunError, match="reads nothing"):
@@ -259,6 +267,8 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "nothing to read": (lambda: FitALine().compile(data=[]).train_step(), "R205"),
     "nothing to pass over": (lambda: list(FitALine().compile(data=[]).epoch("train_step")), "R205"),
     "no data": (lambda: FitALine().compile(data=3), "R201"),
+    "no data yet": (lambda: Nothing().compile().train_step(), "R101"),
+    "no file for it": (lambda: Nothing().compile(data="a.csv"), "R207"),
     "no such reader": (lambda: FitALine().compile(data={"date": []}), "R207"),
     "no file": (lambda: FitALine().compile(data="a.csv"), "R201"),
     "which reader": (lambda: Shapes().compile(data=[]), "R207"),

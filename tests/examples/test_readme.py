@@ -55,11 +55,11 @@ def test_the_files_exist() -> None:
     assert [name for name in names if not (ROOT / name).exists()] == []
 
 
-@pytest.mark.parametrize("verb", ["show", "explain", "build"])
+@pytest.mark.parametrize("verb", ["show", "explain", "train", "build"])
 def test_the_commands_work(verb: str, tmp_path: Path) -> None:
     (command,) = (c for c in COMMANDS if c.split()[1] == verb)
     words = [word.replace("build/", f"{tmp_path.as_posix()}/") for word in shlex.split(command)[1:]]
-    done = subprocess.run([sys.executable, "-m", "fluorite", *words], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-m", "fluorite", *words], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     if verb == "build":
         code = "\n".join(blocks("python")[1].splitlines())
@@ -68,4 +68,4 @@ def test_the_commands_work(verb: str, tmp_path: Path) -> None:
 
 
 def test_every_verb_of_the_tour_is_one_of_ours() -> None:
-    assert {c.split()[1] for c in COMMANDS} == {"check", "show", "explain", "tune", "build"}
+    assert {c.split()[1] for c in COMMANDS} == {"check", "show", "explain", "tune", "train", "build"}
