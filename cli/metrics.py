@@ -73,6 +73,9 @@ class Csv:
             raise RunError(Problem("R402", asked=f"{self.path} cannot be written", why=(error.strerror or "").lower())) from None
         self.width = len(row)
 
+    def close(self) -> None:
+        """Every row is in the file already."""
+
 
 class TensorBoard:
     """The same numbers as event files in a folder. Needs the package tensorboardX."""
@@ -88,7 +91,9 @@ class TensorBoard:
     def write(self, report: Report) -> None:
         for name, value in report.metrics.items():
             self.writer.add_scalar(name, value, report.step)
-        self.writer.flush()
+
+    def close(self) -> None:
+        self.writer.close()  # a thread of its own writes
 
 
 class Said:

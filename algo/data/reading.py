@@ -22,8 +22,9 @@ def streams(program: Any, graph: Graph, batch_size: int | None = None, data: Any
     given = _given(data, names, graph.name)
     if batch_size is not None and not names:
         raise refused("R207", f"batch_size={batch_size!r}", f"{graph.name} has no method with a reader", '@fl.method(reader="data")')
-    held = {name: (getattr(program, name), given.get(name)) for name in names}
-    found = {name: _source(*both, name, batch_size) for name, both in held.items() if both != (None, None)}
+    held = {name: getattr(program, name) for name in names}
+    known = [name for name in names if held[name] is not None or given.get(name) is not None]
+    found = {name: _source(held[name], given.get(name), name, batch_size) for name in known}
     return {method: found[name].stream() for method, name in readers.items() if name in found}
 
 

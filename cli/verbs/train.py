@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,7 +123,9 @@ def _run(terminal: Terminal, model: Model, goal: Goal, given: Request, resumed: 
     writers += [TensorBoard(given.tensorboard)] if given.tensorboard is not None else []
     last: Report | None = None
     saved: Path | None = None
-    with _stoppable(terminal) as stopped, said(terminal, _total(model, goal)) as told:
+    with ExitStack() as ending, _stoppable(terminal) as stopped, said(terminal, _total(model, goal)) as told:
+        for writer in writers:
+            ending.callback(writer.close)
         for last in reports(model, goal, told, stopped):
             saved = model.checkpoint(given.out, given.keep) if given.out is not None else None
             for writer in writers:

@@ -116,7 +116,7 @@ def test_what_is_no_model_is_told_in_a_sentence(here: Path, model: str, code: in
         ("import nothing_of_this_name\n", "bad.py:1: error[A150]: the file raised ModuleNotFoundError"),
         ("\0\n", "error[A152]"),
         ("import fluorite as fl\ndef f(x: fl.f32[fl.Tensor, 'n']):\n    return x.nonsense\n", "bad.py:3: error[A150]"),
-        ("import fluorite as fl\ndef f(x: fl.f32[fl.Tensor, 'n']):\n    if x:\n        return x\n", "bad.py:3: error[A102]"),
+        ("import fluorite as fl\ndef f(x: fl.f32[fl.Tensor, 'n']):\n    if x:\n        return x\n", "bad.py:3: error[A401]"),
         ("import fluorite as fl\nclass P(fl.Program):\n    optimizer = fl.optim.SGD(0.1, accumulate=0)\n", "bad.py:3: error[A191]"),
     ],
 )

@@ -194,6 +194,8 @@ def test_batches_and_sources_at_compile_time(tmp_path: Path) -> None:
     assert batches(FitALine().compile(data={"data": other}, batch_size=3), 2) == [3, 3]
     assert batches(FitALine().compile(data=[tuple(rows(n).values()) for n in (1, 5)]), 3) == [1, 5, 1]
     assert batches(FitALine([rows(2), rows(7)]).compile(), 3) == [2, 7, 2]
+    whole = Shapes().compile(data={"data": np.arange(6, dtype=F32).reshape(3, 2)})
+    assert [whole.doubled().tolist() for _ in range(2)] == [[0, 2], [4, 6]]  # the rows of an array
     table = np.concatenate([*rows(6).values()], axis=1)
     np.savetxt(tmp_path / "a.csv", table, delimiter=",")
     np.savetxt(tmp_path / "b.csv", table[:2], delimiter=",")
