@@ -20,6 +20,8 @@ class Samples:
         self.inputs = [_places(i.shape, spec.batch) for i in spec.inputs]
         buffers = spec.variants[-1].buffers
         self.results = [_places(buffers[b].shape, spec.batch) for b in leaves(spec.result)]
+        # an index with None for the axis of the batch: a tenth of the time of np.expand_dims
+        self._inward = [_index(len(i.shape), p) for i, p in zip(spec.inputs, self.inputs, strict=True)]
         self.possible = any(self.inputs) and all(len(places) < 2 for places in self.inputs)
 
     def lacking(self, arrays: Sequence[Array]) -> bool:
@@ -36,7 +38,7 @@ class Samples:
 
     def whole(self, args: Sequence[Any]) -> tuple[Array, ...]:
         """The inputs as a batch of one: views."""
-        return tuple(np.expand_dims(a, p) if p else a for a, p in zip(args, self.inputs, strict=True))
+        return tuple(a[at] if p else a for a, at, p in zip(args, self._inward, self.inputs))  # noqa: B905    # strict= costs 40 ns
 
 
 class OneSample:
@@ -62,6 +64,10 @@ class OneSample:
 
     def takes(self, out: Array) -> bool:
         return False
+
+
+def _index(rank: int, places: tuple[int, ...]) -> tuple[None | slice, ...]:
+    return tuple(None if axis in places else slice(None) for axis in range(rank))
 
 
 def _places(shape: Sequence[Extent], batch: str | None) -> tuple[int, ...]:
