@@ -66,7 +66,7 @@ class OneSample:
         return False
 
 
-def _index(rank: int, places: tuple[int, ...]) -> tuple[None | slice, ...]:
+def _index(rank: int, places: tuple[int, ...]) -> tuple[slice | None, ...]:
     return tuple(None if axis in places else slice(None) for axis in range(rank))
 
 
