@@ -35,13 +35,7 @@ class Rule:
 
     def pull(self, sweep: Sweep) -> None:
         """Contributes to the inputs, once the adjoints of all results are complete: at the first of them."""
-        if self.lifted:
-            raise refuse(
-                "A175",
-                "the derivative of a scan whose step has a derivative of its own",
-                "the rule knows one step, the derivative needs all of them",
-                "fl.custom_vjp around the whole scan",
-            )
+        self.require_whole()
         with sweep.builder.branch(sweep.condition_of(self.results[0].source)):
             self._pull(sweep)
 
@@ -58,6 +52,16 @@ class Rule:
         for number, value in zip(self.inputs, found, strict=True):
             if value is not None:
                 sweep.contribute(number, _reader(value))
+
+    def require_whole(self) -> None:
+        """Raises AlgorithmError where the rule was given for one step of a scan."""
+        if self.lifted:
+            raise refuse(
+                "A175",
+                "the derivative of a scan whose step has a derivative of its own",
+                "the rule knows one step, the derivative needs all of them",
+                "fl.custom_vjp around the whole scan",
+            )
 
     def _answers(self, answer: Any) -> list[Tensor | None]:
         if not isinstance(answer, tuple) or len(answer) != len(self.arguments):

@@ -124,6 +124,9 @@ class Sweep:
             self._transpose(s, adjoint)
 
     def _recurrence(self, members: Sequence[Stage]) -> None:
+        for s in members:
+            if (rule := self.builder.rules.get(s.id)) is not None:
+                rule.require_whole()
         self.numbers |= {s.id: self.builder.fresh() for s in members}
         before = set(self.builder.stages)
         for s in members:
