@@ -22,7 +22,7 @@ def test_gradient(name: str) -> None:
     check_gradient(fn, *arrays)
 
 
-@pytest.mark.parametrize("name", [n for n in OPERATORS if n not in STATIC])
+@pytest.mark.parametrize("name", [n for n in OPERATORS if n not in STATIC and n != "resize bicubic"])  # half a minute of solving
 def test_gradient_of_symbolic_extents(name: str) -> None:
     fn, arrays = OPERATORS[name]
     check_gradient(fn, *arrays, symbolic=True)
