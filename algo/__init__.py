@@ -9,13 +9,14 @@ from .dtypes import DTYPES, canonical
 from .errors import AlgorithmError, ArtifactError, BuildError, FluoriteError, InternalError, PlanError, Problem, RunError
 from .expr import Expr
 from .extent import Dim, Extent
-from .graph import Graph, Leaf, Method, Reduction, Stage
+from .graph import Graph, Method
 from .held import Parameter, param, state
 from .looping import while_loop
 from .modules import Module, Program
 from .program import method
 from .recurring import recurrence
 from .scanning import scan
+from .stages import Leaf, Reduction, Stage
 from .tensor import Tensor
 from .trace import stage
 from .types import DType, Spec, bf16, boolean, f8e4m3, f8e5m2, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64

@@ -18,7 +18,7 @@ from .dtypes import canonical
 from .errors import AlgorithmError
 from .expr import Expr, refuse
 from .extent import Extent
-from .graph import Leaf, Stage
+from .stages import Leaf, Stage
 from .tensor import Direct, Tensor
 from .wellformed import name_of
 

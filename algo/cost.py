@@ -9,10 +9,11 @@ import numpy as np
 from .dtypes import kind
 from .expr import REAL, Expr, Op, Read
 from .extent import Extent, at_most, maximum, minimum, nonnegative
-from .graph import Graph, Stage
+from .graph import Graph
 from .linear import bounds, is_index
 from .rewriting import walk
 from .scatter import loop_extents
+from .stages import Stage
 
 FUNCTION_FLOPS = 10
 """A transcendental counts as this many operations, about what a polynomial of full accuracy takes."""

@@ -19,7 +19,7 @@ from .dtypes import canonical
 from .errors import AlgorithmError
 from .expr import Expr, refuse
 from .extent import Extent
-from .graph import Stage
+from .stages import Stage
 from .tensor import Direct, Index, Tensor
 from .trace import build_stage
 from .types import named_dims

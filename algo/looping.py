@@ -13,10 +13,11 @@ from typing import Any
 from .building import Builder, call_site, current, opened, placed
 from .errors import AlgorithmError
 from .expr import refuse
-from .graph import Stage, Turn, map_tree
-from .passing import bound, labels_of
+from .graph import map_tree
+from .passing import bound
+from .stages import Stage, Turn
 from .tensor import Direct, Tensor
-from .trace import build_stage
+from .trace import copied
 from .trees import described, leaves
 
 
@@ -69,14 +70,7 @@ class _Loop:
         """A stage that starts as t."""
         if t.is_bounded:
             raise refuse("A423", f"while_loop of {t.label}", "a boundary view is a way to read, not a tensor", "the tensor itself")
-        return self._copy(t, "carry")
-
-    def _copy(self, t: Tensor, name: str) -> Direct:
-        names = labels_of(t)
-        extents = dict(zip(names, t.shape, strict=True))
-        made = build_stage(names, lambda *i: t[i] if i else t.as_scalar(), name=name, extents=extents, dtype=t.dtype, origin="derived")
-        assert isinstance(made, Direct)
-        return made
+        return copied(t, "carry", "derived")
 
     def _asked(self, t: Tensor) -> int:
         if t.shape != () or t.dtype != "bool":
@@ -98,7 +92,7 @@ class _Loop:
             if s.when is self.builder.when and s.id not in self.taken and s.clock is None and s.turn is None:
                 self.taken.add(s.id)
                 return s.id
-        return self._copy(t, name).source
+        return copied(t, name, "derived").source
 
     def result(self) -> Any:
         """The carries after the loop. Stages that no carry goes into are computed before it, once."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from .errors import AlgorithmError, Problem, RunError
 from .extent import Extent
-from .graph import Graph, Leaf
+from .graph import Graph
+from .stages import Leaf
 
 Array = np.ndarray[Any, Any]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .building import current
 from .expr import refuse
 from .held import Parameter
 from .tensor import Direct, Tensor
@@ -21,7 +20,7 @@ def bound(t: Tensor) -> Tensor:
 
 def settled(t: Tensor, what: str) -> Direct:
     """The tensor as a stage or a leaf: views get a stage of their own."""
-    from .trace import build_stage
+    from .trace import copied
 
     t = bound(t)
     if isinstance(t, Direct):
@@ -29,10 +28,7 @@ def settled(t: Tensor, what: str) -> Direct:
         return t
     if t.is_bounded:
         raise refuse("A402", f"{what} of {t.label}", "a boundary view is a way to read, not a tensor", "the tensor itself")
-    names = labels_of(t)
-    made = build_stage(names, lambda *i: t[i] if i else t.as_scalar(), name="value", extents=dict(zip(names, t.shape, strict=True)))
-    assert isinstance(made, Direct) and current() is made.owner
-    return made
+    return copied(t, "value")
 
 
 __all__ = ["bound", "labels_of", "settled"]

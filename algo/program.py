@@ -15,13 +15,15 @@ from .building import Builder, building, constant, placed, raised_at
 from .errors import AlgorithmError, Problem
 from .expr import Size, refuse
 from .extent import symbols_of
-from .graph import Graph, Leaf, Method, map_tree, ordered
+from .graph import Graph, Method, map_tree
 from .held import Parameter, param, state, updates_of
 from .modules import Module, Program, members
+from .ordering import ordered
 from .python import converted
 from .rewriting import walk
+from .stages import Leaf
 from .tensor import Direct, Tensor
-from .trace import build_stage, stage
+from .trace import copied, stage
 from .types import Spec, spec
 
 
@@ -214,12 +216,7 @@ def _kept(builder: Builder, i: int, updates: Mapping[str, int]) -> int:
     found = builder.leaves.get(i)
     if found is None or found.path not in updates:
         return i
-    names = unique_names(found.axis_names)
-    old = Direct(i, found.shape, found.dtype, found.axis_names, found.name, builder)
-    made = build_stage(
-        names, lambda *at: old[at] if at else old.as_scalar(), name=found.name, extents=dict(zip(names, found.shape, strict=True))
-    )
-    assert isinstance(made, Direct)
+    made = copied(Direct(i, found.shape, found.dtype, found.axis_names, found.name, builder), found.name)
     return made.source
 
 
@@ -265,12 +262,7 @@ def _materialise(value: Any, name: str) -> int:
     if isinstance(value, Tensor):
         if value.is_bounded:
             raise refuse("A131", f"{name} returns {value.label}", "a boundary view is a way to read, not a result", "the tensor itself")
-        names = unique_names(value.axis_names)
-        made = build_stage(
-            names, lambda *i: value[i] if i else value.as_scalar(), name="result", extents=dict(zip(names, value.shape, strict=True))
-        )
-        assert isinstance(made, Direct)
-        return made.source
+        return copied(value, "result").source
     if isinstance(value, int | float | bool):
         made = stage(lambda: value, name="result")
         assert isinstance(made, Direct)
@@ -280,14 +272,6 @@ def _materialise(value: Any, name: str) -> int:
         assert isinstance(bound, Direct)
         return bound.source
     raise refuse("A130", f"{name} returns {type(value).__name__}", "a method returns tensors, or tuples, lists and dicts of them")
-
-
-def unique_names(names: tuple[str | None, ...]) -> list[str]:
-    """Axis names for a new stage: the ones there are, else i0, i1, ..."""
-    out: list[str] = []
-    for n, name in enumerate(names):
-        out.append(name if name and name not in out else f"i{n}")
-    return out
 
 
 def _prune(g: Graph) -> Graph:
@@ -309,4 +293,4 @@ def _prune(g: Graph) -> Graph:
     )
 
 
-__all__ = ["MethodInfo", "Module", "Parameter", "Program", "inputs_of", "method", "methods_of", "param", "state", "trace", "unique_names"]
+__all__ = ["MethodInfo", "Module", "Parameter", "Program", "inputs_of", "method", "methods_of", "param", "state", "trace"]

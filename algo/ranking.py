@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from . import expr as E
 from .dtypes import kind
 from .expr import Axis, Expr, Op
-from .graph import Stage
 from .rewriting import axes_of, substitute
+from .stages import Stage
 
 
 @dataclass(frozen=True, eq=False)

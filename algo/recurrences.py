@@ -13,8 +13,9 @@ from dataclasses import replace
 from .clock import Clock, delay, place
 from .errors import AlgorithmError
 from .expr import Axis, refuse
-from .graph import Stage, step_order
+from .ordering import step_order
 from .printing import show
+from .stages import Stage
 
 
 def with_clocks(stages: Sequence[Stage], directions: Iterable[tuple[str, bool]]) -> dict[int, Stage]:

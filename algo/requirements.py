@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from .expr import Expr, Op, Read
 from .extent import Extent, nonnegative
-from .graph import Graph, Stage
+from .graph import Graph
 from .rewriting import children
 from .scatter import has_identity
+from .stages import Stage
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -51,8 +51,13 @@ def rewrite(e: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr]
     return memo[e]
 
 
-def substitute(e: Expr, mapping: dict[Axis, Expr]) -> Expr:
+def substitute(e: Expr, mapping: Mapping[Axis, Expr]) -> Expr:
     return rewrite(e, lambda n: mapping.get(n) if isinstance(n, Axis) else None) if mapping else e
+
+
+def replaced(e: Expr, old: Expr, new: Expr) -> Expr:
+    """e with one node in the place of another."""
+    return e if old is new else rewrite(e, lambda n: new if n is old else None)
 
 
 def walk(e: Expr, known: Container[Expr] = ()) -> Iterator[Expr]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from .clock import delay
 from .expr import Const, Expr, Op, Read
-from .graph import Stage
 from .linear import is_index, linear
 from .rewriting import reads
+from .stages import Stage
 
 COMBINERS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 

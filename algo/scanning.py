@@ -16,12 +16,13 @@ from .building import Builder, call_site, current, opened, placed
 from .errors import AlgorithmError
 from .expr import Axis, Expr, Read, as_expr, axis, refuse, where
 from .extent import Extent
-from .graph import Stage, map_tree, rewritten
+from .graph import map_tree
 from .linear import simplify
 from .passing import bound, labels_of
 from .recurrences import with_clocks
+from .stages import Stage, rewritten
 from .tensor import Direct, Index, Tensor, View
-from .trace import build_stage
+from .trace import build_stage, copied
 from .trees import described, leaves, refilled
 from .wellformed import extent_of
 
@@ -168,11 +169,7 @@ class Scan:
             return t.source
         if isinstance(t, Direct) and t.source == old:
             return old
-        names = labels_of(t)
-        extents = dict(zip(names, t.shape, strict=True))
-        made = build_stage(names, lambda *i: t[i] if i else t.as_scalar(), name=name, extents=extents, dtype=t.dtype)
-        assert isinstance(made, Direct)
-        return made.source
+        return copied(t, name).source
 
     # ------------------------------------------------------------ lifting
     def result(self) -> tuple[Any, Any]:

@@ -14,10 +14,10 @@ import numpy as np
 
 from .expr import Axis, Const, Expr, Op, Read, as_expr, binary, cast
 from .extent import Extent, at_most
-from .graph import Stage
 from .identities import identity
 from .linear import Ranges, is_index, linear
 from .rewriting import axes_of, walk
+from .stages import Stage
 from .tensor import conjuncts
 
 _KINDS = ("sum", "prod", "max", "min", "any", "all")

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from .expr import Expr, Size, as_expr, refuse
 from .extent import Extent, substitute, symbol
-from .graph import Graph, Leaf, Reduction, Stage, rewritten
+from .graph import Graph
 from .linear import simplify
+from .stages import Leaf, Reduction, Stage, rewritten
 
 
 def specialise(g: Graph, values: Mapping[str, int], method: str | None = None) -> Graph:

@@ -10,12 +10,12 @@ from .dtypes import NARROW, canonical, kind
 from .errors import AlgorithmError
 from .expr import Access, Axis, Const, Expr, Op, Reduce, as_expr, axis, cast, refuse, strong
 from .extent import Extent
-from .graph import Reduction, Stage
 from .infer import infer
 from .linear import linear, simplify
 from .reducing import named_axes, unrounded
 from .rewriting import axes_of, children, rewrite, substitute, unwound, walk, with_children
 from .scatter import has_identity
+from .stages import Reduction, Stage
 from .tensor import Direct, Tensor, body, conjuncts, known_nonnegative
 from .wellformed import axis_parameters, extent_of, name_of, require_elements, require_index, require_own_axes, require_size
 
@@ -74,6 +74,17 @@ def build_stage(
         return _emit(axes, value, label, found, dtype, source, origin, None if itself is None else itself.source)
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, str(name or "")]).rstrip("/")) from None
+
+
+def copied(t: Tensor, name: str, origin: str = "user") -> Direct:
+    """A stage with the elements of a tensor, under its axis names."""
+    from .ops.shapes import labels
+
+    names = labels(t.axis_names)
+    extents = dict(zip(names, t.shape, strict=True))
+    made = build_stage(names, lambda *i: t[i] if i else t.as_scalar(), name=name, extents=extents, dtype=t.dtype, origin=origin)
+    assert isinstance(made, Direct)
+    return made
 
 
 def _emit(
@@ -252,4 +263,4 @@ def _alpha(e: Reduce, free: tuple[Axis, ...]) -> Any:
     return (e.kind, e.dtype, free, tuple(map(str, e.extents)), keys[e.body], tuple(parts))
 
 
-__all__ = ["build_stage", "resolve", "stage"]
+__all__ = ["build_stage", "copied", "resolve", "stage"]

@@ -131,6 +131,7 @@ def _pyramid(r: np.random.Generator) -> Data:
 
 _SQUARE, _WIDE, _ROWS = 2048 * 2048, 1536 * 2560, 128 * 1024
 _MLP = 784 * 512 + 512 * 512 + 512 * 10
+_MLP_STEP = 64 * (6 * _MLP - 2 * 784 * 512)
 _PRODUCT = _normal(a=(1024, 1024), b=(1024, 1024))
 WORKLOADS = {
     w.name: w
@@ -185,7 +186,7 @@ WORKLOADS = {
         Workload(
             "mlp_train",
             "one step of training an MLP 784-512-512-10, batch 64, SGD, float32",
-            6 * 64 * _MLP - 2 * 64 * 784 * 512,
+            _MLP_STEP,
             3 * 4 * _MLP,
             training.mlp_data,
             training.losses(training.mlp_gradients, "SGD"),
@@ -193,7 +194,7 @@ WORKLOADS = {
         Workload(
             "mlp_adam",
             "the same with Adam",
-            6 * 64 * _MLP - 2 * 64 * 784 * 512,
+            _MLP_STEP,
             7 * 4 * _MLP,
             training.mlp_data,
             training.losses(training.mlp_gradients, "Adam"),

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.extent import to_json
-from fluorite.algo.graph import Graph, Leaf, Method
+from fluorite.algo.graph import Graph, Method
 from fluorite.algo.requirements import requirements
+from fluorite.algo.stages import Leaf
 from fluorite.schedule.plan import ExecutionPlan
 from fluorite.schedule.sections import AtMost, Between, Buckets
 

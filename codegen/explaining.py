@@ -12,8 +12,9 @@ from fluorite.algo.cost import cost, product, span, total
 from fluorite.algo.errors import Problem, RunError
 from fluorite.algo.expr import Const, Read
 from fluorite.algo.extent import Extent, maximum, symbols_of
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.program import trace
+from fluorite.algo.stages import Stage
 from fluorite.schedule import label
 from fluorite.schedule.grouping import Group
 

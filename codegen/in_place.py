@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fluorite.algo.expr import Expr, Read
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import reads, rewrite
+from fluorite.algo.stages import Stage
 
 from .statements import Allocate, Comb, Deal, Fetch, For, If, Kernel, Statement, Store, Weave, While, sequence
 from .statements import Sequence as Several

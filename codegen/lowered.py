@@ -11,8 +11,9 @@ from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.expr import Size
 from fluorite.algo.extent import symbols_of
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import walk
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, GpuThreads, Reorder, Rfactor, Tile
 from fluorite.schedule.grouping import Group
 from fluorite.schedule.loop_checks import SHAPING, keeps_order

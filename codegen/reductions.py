@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from fluorite.algo.dtypes import held, kind
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary, cast
-from fluorite.algo.graph import Stage
 from fluorite.algo.identities import identity
+from fluorite.algo.stages import Stage
 
 from .statements import Buffer, If, Statement, Store, sequence
 

@@ -13,9 +13,10 @@ from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import Problem, RunError
 from fluorite.algo.expr import Read
 from fluorite.algo.extent import Extent, evaluate, symbols_of
-from fluorite.algo.graph import Graph, Leaf, Method
+from fluorite.algo.graph import Graph, Method
 from fluorite.algo.parameters import initial_parameters
 from fluorite.algo.rewriting import walk
+from fluorite.algo.stages import Leaf
 
 Array = np.ndarray[Any, Any]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fluorite.algo.extent import symbols_of
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Split, Tile, Unroll, Vectorize
 from fluorite.schedule.plan import ExecutionPlan
 from fluorite.schedule.sections import AtMost, Between, Buckets

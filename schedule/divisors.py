@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.extent import Extent, substitute, symbol
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 
 from .checks import values_in
 from .notation.holes import Divides

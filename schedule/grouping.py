@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fluorite.algo.errors import PlanError, Problem
-from fluorite.algo.graph import Graph, Stage, units
+from fluorite.algo.graph import Graph
+from fluorite.algo.ordering import units
+from fluorite.algo.stages import Stage
 
 from .directives import ComputeAt, StoreAt
 from .notation.places import NOWHERE, Place

@@ -8,8 +8,9 @@ from math import prod
 
 from fluorite.algo.errors import Problem
 from fluorite.algo.expr import Op, Read
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import walk
+from fluorite.algo.stages import Stage
 
 from . import ordering
 from .directives import ComputeAt, Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreAt, Tile, Unroll, Vectorize

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field, replace
 from fluorite.algo.dtypes import NARROW, itemsize, kind
 from fluorite.algo.errors import Problem
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, axis
-from fluorite.algo.graph import Graph, Leaf, Stage, Turn
+from fluorite.algo.graph import Graph
 from fluorite.algo.numerics import Casts
 from fluorite.algo.rewriting import axes_of, rewrite, walk
+from fluorite.algo.stages import Leaf, Stage, Turn
 
 ARITHMETIC = "float32"
 

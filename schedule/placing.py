@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fluorite.algo.errors import PlanError, Problem
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 
 from .directives import ComputeAt, Directive, Fold, StoreAt
 from .grouping import Keeping, Placement

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fluorite.algo.errors import PlanError, Problem
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 
 from .graph_sections import TYPES, Precision, PrecisionOverride
 from .notation.places import Place

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.expr import axis
-from fluorite.algo.graph import Graph, Stage, redirect
+from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import substitute
+from fluorite.algo.stages import Stage, redirect
 
 from .graph_sections import Memory
 from .notation.places import Place

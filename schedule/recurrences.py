@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from fluorite.algo.errors import Problem
 from fluorite.algo.expr import Axis
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of, reads
+from fluorite.algo.stages import Stage
 
 from .directives import Directive, Fuse, Parallel, Reorder, Tile, Vectorize
 from .grouping import Placement

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fluorite.algo.errors import PlanError, Problem
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 
 from .directives import Cache, ComputeAt, ComputeInline, ComputeRoot, FindBest, Pack, Rfactor, StageIn
 from .matching import assign

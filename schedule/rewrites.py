@@ -10,11 +10,12 @@ from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binary, cast, where
 from fluorite.algo.extent import Extent, ceildiv, exact_quotient, maximum
-from fluorite.algo.graph import Graph, Leaf, Reduction, Stage, Turn, redirect
+from fluorite.algo.graph import Graph
 from fluorite.algo.identities import identity
 from fluorite.algo.linear import bounds, simplify
 from fluorite.algo.rewriting import axes_of, rewrite, walk
 from fluorite.algo.rewriting import substitute as substitute_axes
+from fluorite.algo.stages import Leaf, Reduction, Stage, Turn, redirect
 from fluorite.algo.tensor import conjuncts
 from fluorite.algo.wellformed import excess
 

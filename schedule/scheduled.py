@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fluorite.algo.errors import PlanError, Problem
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.numerics import NO_CASTS, Casts
+from fluorite.algo.stages import Stage
 
 from .directives import Cache, ComputeInline, ComputeRoot, Directive, FindBest, Layout, Pack, Pad, Rfactor, StageIn
 from .grouping import Apart, Group, Placement, group_stages

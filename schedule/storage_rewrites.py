@@ -11,9 +11,10 @@ from dataclasses import replace
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Expr, Op, Read, as_expr
 from fluorite.algo.extent import ceildiv
-from fluorite.algo.graph import Graph, Stage, rewritten
+from fluorite.algo.graph import Graph
 from fluorite.algo.linear import within
 from fluorite.algo.rewriting import rewrite, substitute, walk
+from fluorite.algo.stages import Stage, rewritten
 
 from .directives import Directive, Layout, Pad, Split, Tile, Vectorize
 from .notation.places import Place

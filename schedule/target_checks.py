@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.errors import Problem
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 
 from .directives import Directive, Fetch, Fold, GpuBlocks, GpuThreads, Parallel, Prefetch, StoreAt, StoreIn
 from .machine import Machine

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from fluorite.algo.expr import Axis
 from fluorite.algo.extent import Extent
-from fluorite.algo.graph import Stage
 from fluorite.algo.ranking import Rank
 from fluorite.algo.scatter import Scatter
+from fluorite.algo.stages import Stage
 
 from .nest import Nest, start
 from .recurrences import free_axes

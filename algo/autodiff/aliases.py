@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..building import Builder, current
-from ..expr import Axis, Expr, Read
-from ..graph import Stage, rewritten
-from ..held import Parameter
+from ..expr import Expr, Read
 from ..linear import simplify
-from ..rewriting import rewrite
+from ..passing import bound
+from ..rewriting import rewrite, substitute
+from ..stages import Stage, rewritten
 from ..tensor import Direct, Tensor
-from ..trace import build_stage
+from ..trace import copied
 
 
 def alias(t: Tensor, name: str = "") -> Direct:
@@ -24,26 +24,12 @@ def alias(t: Tensor, name: str = "") -> Direct:
     builder = current()
     t = bound(t)
     path = path_of(t, builder) or f"{builder.method}/{name or t.label}"
-    names = axis_names(t)
     paths = set(builder.paths)
-    made = build_stage(
-        names,
-        lambda *i: t[i] if i else t.as_scalar(),
-        name="alias",
-        extents=dict(zip(names, t.shape, strict=True)),
-        dtype=t.dtype,
-        origin="derived",
-    )
-    assert isinstance(made, Direct)
+    made = copied(t, "alias", "derived")
     builder.paths = paths
     builder.stages[made.source] = replace(builder.stages[made.source], path=path)
     builder.aliases.add(made.source)
-    return Direct(made.source, t.shape, t.dtype, names, name or t.label, builder)
-
-
-def bound(t: Tensor) -> Tensor:
-    """A parameter as the tensor that it is at this point of the trace."""
-    return t.now() if isinstance(t, Parameter) else t
+    return Direct(made.source, t.shape, t.dtype, made.axis_names, name or t.label, builder)
 
 
 def path_of(t: Tensor, builder: Builder) -> str:
@@ -52,14 +38,6 @@ def path_of(t: Tensor, builder: Builder) -> str:
         return ""
     found = builder.stages.get(t.source) or builder.leaves.get(t.source)
     return found.path if found is not None else ""
-
-
-def axis_names(t: Tensor) -> list[str]:
-    """Names for the axes of a copy: the tensor's own where they differ, else numbered ones."""
-    out: list[str] = []
-    for n, name in enumerate(t.axis_names):
-        out.append(name if name and name not in out else f"i{n}")
-    return out
 
 
 def without_aliases(stages: Sequence[Stage], aliases: set[int], results: set[int]) -> list[Stage]:
@@ -71,8 +49,7 @@ def without_aliases(stages: Sequence[Stage], aliases: set[int], results: set[int
     def rule(e: Expr) -> Expr | None:
         if not isinstance(e, Read) or (found := copied.get(e.source)) is None:
             return None
-        to = dict(zip(found.axes, e.index, strict=True))
-        return rewrite(rewrite(found.value, lambda n: to.get(n) if isinstance(n, Axis) else None), rule)
+        return rewrite(substitute(found.value, dict(zip(found.axes, e.index, strict=True))), rule)
 
     out: list[Stage] = []
     for s in stages:
@@ -87,4 +64,4 @@ def without_aliases(stages: Sequence[Stage], aliases: set[int], results: set[int
     return out
 
 
-__all__ = ["alias", "axis_names", "bound", "path_of", "without_aliases"]
+__all__ = ["alias", "path_of", "without_aliases"]

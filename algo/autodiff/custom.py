@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from ..building import call_site, current, placed
 from ..errors import AlgorithmError
-from ..expr import Const, Expr, refuse
+from ..expr import refuse
 from ..graph import map_tree
 from ..tensor import Direct, Tensor
-from ..trace import build_stage
+from ..trace import copied
 from ..trees import leaves, refilled, same_shape
-from .aliases import alias, axis_names, bound
+from .algebra import zero
+from .aliases import alias
+from .reach import Adjoint, condition_of, elements_of
 
 if TYPE_CHECKING:
-    from .sweep import Adjoint, Sweep
+    from .sweep import Sweep
 
 
 @dataclass(eq=False)
@@ -36,7 +38,7 @@ class Rule:
     def pull(self, sweep: Sweep) -> None:
         """Contributes to the inputs, once the adjoints of all results are complete: at the first of them."""
         self.require_whole()
-        with sweep.builder.branch(sweep.condition_of(self.results[0].source)):
+        with sweep.builder.branch(condition_of(sweep.builder.stages.get(self.results[0].source), sweep.builder)):
             self._pull(sweep)
 
     def _pull(self, sweep: Sweep) -> None:
@@ -51,7 +53,7 @@ class Rule:
             raise placed(error, self.source, sweep.builder.method) from None
         for number, value in zip(self.inputs, found, strict=True):
             if value is not None:
-                sweep.contribute(number, _reader(value))
+                sweep.contribute(number, elements_of(value))
 
     def require_whole(self) -> None:
         """Raises AlgorithmError where the rule was given for one step of a scan."""
@@ -85,14 +87,7 @@ class Rule:
 
 
 def _zero(r: Direct) -> Adjoint:
-    return lambda index: Const(0.0, r.dtype, False)
-
-
-def _reader(t: Tensor) -> Adjoint:
-    def at(index: Sequence[Expr]) -> Expr:
-        return bound(t).resolve(tuple(index), {}, ())
-
-    return at
+    return lambda index: zero(r.dtype)
 
 
 def stop_gradient(x: Any) -> Any:
@@ -142,15 +137,7 @@ def custom_vjp(fn: Callable[..., Any], forward: Callable[..., Any], backward: Ca
 
 def _result(t: Tensor) -> Direct:
     """A result as a tensor that is nothing else, so that a rule can hang on it."""
-    made = build_stage(
-        names := axis_names(t),
-        lambda *i: t[i] if i else t.as_scalar(),
-        name="result",
-        extents=dict(zip(names, t.shape, strict=True)),
-        dtype=t.dtype,
-        origin="derived",
-    )
-    assert isinstance(made, Direct)
+    made = copied(t, "result", "derived")
     current().aliases.add(made.source)
     return made
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..building import Builder
 from ..dtypes import NARROW, held
 from ..expr import Axis, Expr, Op, Read, axis, cast
 from ..extent import Extent
-from ..graph import Leaf, Reduction, Stage
 from ..rewriting import substitute
+from ..stages import Leaf, Reduction, Stage
 from ..tensor import Direct
-
-Adjoint = Callable[[Sequence[Expr]], Expr]
-"""What is known of every element of a tensor, such as its adjoint, as a function of the index."""
+from .reach import Adjoint
 
 
 @dataclass(frozen=True)
@@ -126,4 +124,4 @@ def _own(axes: Sequence[Axis]) -> Mapping[Axis, Axis]:
     return out
 
 
-__all__ = ["Adjoint", "Emitter", "is_bare"]
+__all__ = ["Emitter", "is_bare"]

@@ -9,17 +9,19 @@ from ..building import Builder, call_site, current, placed
 from ..dtypes import FLOATS, held
 from ..errors import AlgorithmError
 from ..expr import Expr, Op, Read, refuse, where
-from ..graph import Reduction, Stage, map_tree, ordered, units
+from ..graph import map_tree
+from ..ordering import ordered, units
 from ..recurrences import with_clocks
-from ..rewriting import axes_of
+from ..stages import Reduction, Stage
 from ..tensor import Direct
 from ..trees import leaves, refilled, same_shape
 from .algebra import add, converted, is_zero, zero
 from .emitting import Emitter
 from .local import active_nodes
+from .reach import Adjoint, condition_of, reader, unknown, upstream
 from .reductions import under_reduction
 from .rules import PULL
-from .sweep import Adjoint, no_derivative
+from .sweep import no_derivative
 from .transforms import cotangent, held_arguments, relative, settled
 
 
@@ -53,7 +55,8 @@ class _Forward:
     def __init__(self, builder: Builder, given: dict[int, Adjoint], results: Sequence[Direct]) -> None:
         self.builder, self.tangents = builder, dict(given)
         self.out = Emitter(builder, relative(results[0], builder), "tangent")
-        stages = ordered(s for i, s in builder.stages.items() if i in _needed(builder, results))
+        needed = upstream(builder, [r.source for r in results])
+        stages = ordered(s for i, s in builder.stages.items() if i in needed)
         for unit in units(stages):
             members = self._moving(unit)
             if members and members[0].turn is not None:
@@ -83,7 +86,7 @@ class _Forward:
         numbers = {s.id: self.builder.fresh() for s in members}
         before = set(self.builder.stages)
         for s in members:
-            self.tangents[s.id] = _reader(numbers[s.id], s.dtype)
+            self.tangents[s.id] = reader(numbers[s.id], s.dtype)
         for s in members:
             self._emit(s, numbers[s.id])
         clock = members[0].clock
@@ -99,12 +102,12 @@ class _Forward:
         reduction: Reduction | None = None
         if s.reduction is not None:
             reduction = Reduction("sum", s.reduction.axes, s.reduction.extents)
-            with self.builder.branch(self.builder.when if s.when is None or axes_of(s.when) else s.when):
+            with self.builder.branch(condition_of(s, self.builder)):
                 value = under_reduction(s, value, self.out)
         elif held(s.dtype) != held(value.dtype):
             value = converted(value, s.dtype)
         made = self.out.emit(self.out.name_of(s), s.axes, s.extents, value, reduction, s.source, number, s.dtype, s.when)
-        self.tangents[s.id] = _reader(made.id, made.dtype)
+        self.tangents[s.id] = reader(made.id, made.dtype)
 
     def _tangent(self, e: Expr) -> Expr:
         """How an expression moves with its reads."""
@@ -117,7 +120,7 @@ class _Forward:
                     moving[n] = where(c, moving.get(a, zero(n.dtype)), moving.get(b, zero(n.dtype)))
                 case Op(op=op, args=args):
                     if op not in PULL:
-                        raise refuse("A171", f"the derivative of {op}", "nobody said what it is", "fl.stop_gradient")
+                        raise unknown(op)
                     total: Expr = zero(n.dtype)
                     for k, argument in enumerate(args):
                         if argument in moving and not is_zero(moving[argument]):
@@ -128,22 +131,6 @@ class _Forward:
     def tangent_of(self, r: Direct) -> Direct:
         to = r.dtype if r.dtype in FLOATS else "float32"
         return self.out.materialised(self.tangents.get(r.source) or (lambda index: zero(to)), r, to)
-
-
-def _reader(id: int, dtype: str) -> Adjoint:
-    return lambda index: Read(id, tuple(index), dtype)
-
-
-def _needed(builder: Builder, results: Sequence[Direct]) -> set[int]:
-    """What the results depend on."""
-    found: set[int] = set()
-    pending = [r.source for r in results]
-    while pending:
-        i = pending.pop()
-        if i not in found:
-            found.add(i)
-            pending += builder.stages[i].sources if i in builder.stages else ()
-    return found
 
 
 __all__ = ["jvp"]

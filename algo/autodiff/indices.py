@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..expr import Axis, Const, Expr, Op, Size, as_expr, binary
 from ..extent import Extent, exact_quotient, nonnegative
 from ..linear import Linear, Ranges, is_index, linear, simplify
-from ..rewriting import rewrite, walk
+from ..rewriting import rewrite, substitute, walk
 
 
 def tidy(form: Linear) -> Linear:
@@ -68,7 +68,7 @@ def substituted(form: Linear, mapping: Mapping[Axis, Expr], ranges: Ranges) -> L
     for atom, k in form.terms:
         new = mapping.get(atom) if isinstance(atom, Axis) else None
         if new is None:
-            new = atom if isinstance(atom, Axis) else rewrite(atom, lambda n: mapping.get(n) if isinstance(n, Axis) else None)
+            new = atom if isinstance(atom, Axis) else substitute(atom, mapping)
         total = total + linear(new).scaled(k)
     return tidy(linear(tidied(total.expr(), ranges)))
 

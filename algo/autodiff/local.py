@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..dtypes import FLOATS
-from ..expr import Expr, Op, Read, binary, refuse
+from ..expr import Expr, Op, Read, binary
 from ..rewriting import rewrite
 from ..tensor import conjuncts
 from .algebra import add, is_masked, is_zero, masked, negation
 from .predicates import Predicate, conjunction, split
+from .reach import unknown
 from .rules import FLAT, PULL
 
 Guard = tuple[Expr, ...]
@@ -86,8 +87,7 @@ def arrivals(e: Expr, g: Expr, live: Live) -> Iterator[Arrival]:
                     send(b, (*guard, negation(c)), value)
                 case Op(op=op, args=args):
                     if op not in PULL:
-                        why = "nobody said what it is"
-                        raise refuse("A171", f"the derivative of {op}", why, "fl.custom_vjp around it", "fl.stop_gradient")
+                        raise unknown(op)
                     for k, argument in enumerate(args):
                         if argument in reached:
                             send(argument, guard, PULL[op][k](value, n))

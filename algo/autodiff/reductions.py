@@ -8,11 +8,12 @@ bit, so the first extremum is found and gets it all. Pooling gives to the first,
 from __future__ import annotations
 
 from ..dtypes import held
-from ..expr import Const, Expr, Op, Read, as_expr, axis, binary, refuse, where
-from ..graph import Reduction, Stage
+from ..expr import Const, Expr, Op, Read, as_expr, axis, binary, where
 from ..rewriting import substitute
+from ..stages import Reduction, Stage
 from .algebra import converted, div, masked, mul, number, one, zero
 from .emitting import Emitter
+from .reach import unknown
 
 
 def under_reduction(s: Stage, g: Expr, out: Emitter) -> Expr:
@@ -30,7 +31,7 @@ def under_reduction(s: Stage, g: Expr, out: Emitter) -> Expr:
             return masked(hit, converted(div(converted(g, wide), ties), s.value.dtype))
         case "prod":
             return mul(g, _others(s, out))
-    raise refuse("A171", f"the derivative of {s.reduction.kind}", "nobody said what it is", "fl.custom_vjp around it", "fl.stop_gradient")
+    raise unknown(s.reduction.kind)
 
 
 _FIRST = tuple(f"{kind}max_pool{rank}d" for kind in ("", "adaptive_", "global_") for rank in (1, 2, 3))

@@ -15,7 +15,7 @@ from typing import Any
 from ..expr import Axis, Const, Expr, Op, Size, as_expr, axis
 from ..extent import Extent, at_most, ceildiv, floordiv
 from ..linear import Linear, bounds, is_index, linear
-from ..rewriting import axes_of, rewrite
+from ..rewriting import axes_of, substitute
 from .indices import quotient, remainder, sign_of, substituted, tidied
 from .predicates import Predicate, equal, holds_data, least
 
@@ -55,10 +55,8 @@ def gather(t: Transpose, targets: Sequence[Axis], shape: Sequence[Extent]) -> Ga
     kept = solver.remaining()
     if kept is None:
         return None
-    found = solver.solution
-    memo: dict[Expr, Expr] = {}
-    body = rewrite(t.body, lambda n: found.get(n) if isinstance(n, Axis) else None, memo)
-    return Gather(tuple(solver.left), solver.ranges, tuple(kept), tidied(body, solver.ranges))
+    body = tidied(substitute(t.body, solver.solution), solver.ranges)
+    return Gather(tuple(solver.left), solver.ranges, tuple(kept), body)
 
 
 def _difference(a: Expr, form: Linear) -> Linear:
@@ -142,7 +140,7 @@ class _Solver:
         form = linear(by)
         self.predicates += [least(form), least(Linear((), self.ranges[a] - 1) + form.scaled(-1))]
         mapping = {a: by}
-        self.solution = {x: tidied(_put(e, mapping), self.ranges) for x, e in self.solution.items()} | mapping
+        self.solution = {x: tidied(substitute(e, mapping), self.ranges) for x, e in self.solution.items()} | mapping
 
     # ------------------------------------------------------------ shorter axes
     def tighten(self) -> None:
@@ -233,10 +231,6 @@ class _Solver:
             if not q.always(self.ranges):
                 asked.setdefault(q.key, q)
         return [p for p in asked.values() if not any(o is not p and o.implies(p) for o in asked.values())]
-
-
-def _put(e: Expr, mapping: Mapping[Axis, Expr]) -> Expr:
-    return rewrite(e, lambda n: mapping.get(n) if isinstance(n, Axis) else None)
 
 
 def _divided_ends(ends: Sequence[tuple[Extent, Linear]], up: bool) -> list[tuple[Extent, Linear]]:

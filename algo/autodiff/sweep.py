@@ -16,18 +16,20 @@ from ..dtypes import FLOATS
 from ..errors import AlgorithmError
 from ..expr import Axis, Const, Expr, Op, Read, Size, as_expr, axis, refuse
 from ..extent import Extent
-from ..graph import Leaf, Reduction, Stage, ordered, units
 from ..linear import is_index
+from ..ordering import ordered, units
 from ..recurrences import with_clocks
-from ..rewriting import axes_of, children, rewrite, walk
+from ..rewriting import axes_of, children, replaced, substitute, walk
+from ..stages import Leaf, Reduction, Stage
 from ..tensor import Direct, conjuncts
 from .algebra import add, converted, is_masked, masked, zero
 from .boundaries import zones
-from .emitting import Adjoint, Emitter, is_bare
+from .emitting import Emitter, is_bare
 from .indices import tidied
 from .local import active_nodes, arrivals, decided
 from .masking import under_predicates
 from .predicates import Predicate, conjunction, holds_data
+from .reach import Adjoint, condition_of, reader, upstream
 from .reductions import under_reduction
 from .rules import is_bounded
 from .solving import Gather, Transpose, gather
@@ -66,7 +68,7 @@ class Sweep:
         self.targets: dict[int, _Target] = {}
         self.conditions: dict[int, Adjoint] = {}  # where an adjoint may be other than 0, if it is not everywhere
         self.numbers: dict[int, int] = {}  # of the adjoints of a recurrence, which are read before they are made
-        needed = self._needed(seeds)
+        needed = upstream(builder, seeds, lambda s: builder.rules[s.id].inputs if s.id in builder.rules else s.sources)
         stages = ordered(s for i, s in builder.stages.items() if i in needed)
         self.live = self._live(stages)
         self.pending = {s.id for s in stages if s.id in self.live}
@@ -81,20 +83,6 @@ class Sweep:
                     self._stage(s)
 
     # ------------------------------------------------------------ which tensors matter
-    def _needed(self, seeds: Iterable[int]) -> set[int]:
-        """What the results depend on."""
-        found: set[int] = set()
-        pending = list(seeds)
-        while pending:
-            i = pending.pop()
-            if i in found:
-                continue
-            found.add(i)
-            if (s := self.builder.stages.get(i)) is not None:
-                rule = self.builder.rules.get(i)
-                pending += s.sources if rule is None else rule.inputs
-        return found
-
     def _live(self, stages: Sequence[Stage]) -> set[int]:
         """The tensors whose change changes a result, by way of differentiable operations."""
         live = set(self.wrt)
@@ -133,7 +121,7 @@ class Sweep:
             target = self._target(s)
             if (seed := self.given.get(s.id)) is not None:
                 target.direct.append(seed(target.axes))
-            self.adjoints[s.id] = self._reader(self.numbers[s.id], s.dtype)
+            self.adjoints[s.id] = reader(self.numbers[s.id], s.dtype)
         for s in reversed(members):
             self._transpose(s, self.adjoints[s.id])
         for s in members:
@@ -148,13 +136,8 @@ class Sweep:
     def _transpose(self, s: Stage, adjoint: Adjoint | None) -> None:
         """What s contributes to the tensors that it reads."""
         if adjoint is not None:
-            with self.builder.branch(self.condition_of(s.id)):
+            with self.builder.branch(condition_of(s, self.builder)):
                 self._arrive(s, adjoint)
-
-    def condition_of(self, id: int) -> Expr | None:
-        """Where a tensor, and so its adjoint, has a value, as far as that is the same everywhere in it."""
-        s = self.builder.stages.get(id)
-        return self.builder.when if s is None or s.when is None or axes_of(s.when) else s.when
 
     def _arrive(self, s: Stage, adjoint: Adjoint) -> None:
         origin = self.builder.transposes.get(s.id)
@@ -174,11 +157,10 @@ class Sweep:
             if s.when is not None and axes_of(s.when):
                 body = masked(_at(s.when, s.axes)(origin.index if origin is not None else s.axes), body)
             if whole is not None:  # computed already
-                body = rewrite(body, lambda n: Read(s.id, s.axes, s.dtype) if n is whole else None)
+                body = replaced(body, whole, Read(s.id, s.axes, s.dtype))
             for more, index in zones(arrival.read.index, extents):
-                there = Read(arrival.read.source, index, arrival.read.dtype)
-                value_there = body if there is arrival.read else rewrite(body, lambda n, r=arrival.read, t=there: t if n is r else None)  # type: ignore[misc]
-                t = Transpose(axes, extents, (*predicates, *arrival.predicates, *more), index, value_there)
+                there = replaced(body, arrival.read, Read(arrival.read.source, index, arrival.read.dtype))
+                t = Transpose(axes, extents, (*predicates, *arrival.predicates, *more), index, there)
                 self._contribute(s, arrival.read.source, t)
 
     def _contribute(self, s: Stage, source: int, t: Transpose) -> None:
@@ -218,12 +200,9 @@ class Sweep:
         """The adjoint of a tensor as a tensor."""
         return self.out.materialised(adjoint, t, t.dtype)
 
-    def _reader(self, id: int, dtype: str) -> Adjoint:
-        return lambda index: Read(id, tuple(index), dtype)
-
     def _only_when(self, term: _Term, when: Expr | None) -> Expr | None:
         """The condition of a contribution to an adjoint that is asked for under another one."""
-        condition = self.condition_of(term.whence.id)
+        condition = condition_of(term.whence, self.builder)
         return None if condition is when or condition is self.builder.when else condition
 
     def _when(self, t: Stage | Leaf, target: _Target) -> Expr | None:
@@ -278,7 +257,7 @@ class Sweep:
                 source = t.source or term.whence.source
                 made = self.out.emit(name, target.axes, target.shape, body, over, source, number, t.dtype, when)
                 self.builder.transposes[made.id] = term.transpose
-                return self._reader(made.id, made.dtype)
+                return reader(made.id, made.dtype)
             else:
                 body = converted(body, t.dtype)
             if only is not None:
@@ -298,7 +277,7 @@ class Sweep:
             self.builder.aliases.add(made.id)
         if alone and self._only_when(target.terms[0], when) is None:
             self.builder.transposes[made.id] = target.terms[0].transpose
-        return self._reader(made.id, made.dtype)
+        return reader(made.id, made.dtype)
 
     def _summed(self, g: Gather, targets: Sequence[Axis]) -> Expr:
         """The body under its predicates."""
@@ -319,7 +298,7 @@ class Sweep:
         body = self._summed(replace(g, predicates=tuple(rest)), targets)
         if not at:
             return None, body
-        return conjunction(there), tidied(rewrite(body, lambda n: at.get(n) if isinstance(n, Axis) else None), g.ranges)
+        return conjunction(there), tidied(substitute(body, at), g.ranges)
 
     def _source(self, t: Stage | Leaf, target: _Target) -> str:
         return t.source or (target.terms[0].whence.source if target.terms else "")
@@ -339,8 +318,7 @@ def _at(value: Expr, axes: Sequence[Axis]) -> Adjoint:
     """An expression over axes as a function of the index."""
 
     def at(index: Sequence[Expr]) -> Expr:
-        to = dict(zip(axes, index, strict=True))
-        return rewrite(value, lambda n: to.get(n) if isinstance(n, Axis) else None)
+        return substitute(value, dict(zip(axes, index, strict=True)))
 
     return at
 
@@ -355,7 +333,7 @@ def _written_out(body: Expr, g: Gather) -> Expr:
     total: Expr | None = None
     for point in itertools.product(*(range(n) for a in g.axes if isinstance(n := g.ranges[a], int))):
         at = dict(zip(g.axes, map(as_expr, point), strict=True))
-        part = tidied(rewrite(body, lambda n, at=at: at.get(n) if isinstance(n, Axis) else None), g.ranges)  # type: ignore[misc]
+        part = tidied(substitute(body, at), g.ranges)
         total = part if total is None else add(total, part)
     assert total is not None
     return total
@@ -370,4 +348,4 @@ def _reduction(g: Gather) -> Reduction | None:
     return Reduction("sum", g.axes, tuple(g.ranges[a] for a in g.axes)) if g.axes else None
 
 
-__all__ = ["Adjoint", "Sweep"]
+__all__ = ["Sweep"]

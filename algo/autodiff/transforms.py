@@ -12,16 +12,18 @@ from typing import Any
 from ..building import Builder, call_site, current, placed
 from ..dtypes import FLOATS
 from ..errors import AlgorithmError
-from ..expr import Const, Expr, refuse
+from ..expr import Expr, refuse
 from ..graph import map_tree
 from ..held import Parameter
 from ..modules import Module, Program, members
+from ..passing import bound
 from ..tensor import Direct, Tensor
 from ..trees import leaves, refilled, same_shape
-from .algebra import add
-from .aliases import alias, bound, path_of
+from .algebra import add, one, zero
+from .aliases import alias, path_of
 from .emitting import Emitter
-from .sweep import Adjoint, Sweep
+from .reach import Adjoint, elements_of
+from .sweep import Sweep
 
 
 # ---------------------------------------------------------------- of tensors
@@ -35,7 +37,7 @@ def gradients(loss: Tensor, wrt: Sequence[Tensor]) -> list[Tensor | None]:
     given = [settled(t) for t in wrt]
     for t in given:
         _require_float(t)
-    return _swept([loss], [lambda index: Const(1.0, loss.dtype, False)], given)
+    return _swept([loss], [_constant(one(loss.dtype))], given)
 
 
 def _swept(results: Sequence[Direct], seeds: Sequence[Adjoint], wrt: Sequence[Direct]) -> list[Tensor | None]:
@@ -56,7 +58,7 @@ def relative(t: Direct, builder: Builder) -> str:
     return (path_of(t, builder) or t.label).removeprefix(f"{builder.method}/")
 
 
-def settled(t: Tensor) -> Direct:
+def settled(t: Any) -> Direct:
     """A stage or leaf that holds the tensor; a view becomes one."""
     from ..ops.shapes import tensor
 
@@ -105,16 +107,16 @@ def value_and_grad(fn: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fal
             places = _places(fn, argnums, args, kwargs)
             held = {k: _Held(args[k] if isinstance(k, int) else kwargs[k], _argument_name(fn, k)) for k in places}
             returned = _called(fn, held, args, kwargs)
-            value, more = returned if has_aux and isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
-            if has_aux and more is None:
+            if has_aux and not (isinstance(returned, tuple) and len(returned) == 2):
                 raise refuse("A170", f"has_aux=True of a function that returns {type(returned).__name__}", "it returns (value, more)")
+            value, more = returned if has_aux else (returned, None)
             if not isinstance(value, Tensor | int | float):
                 asked = f"the gradient of a function that returns {type(value).__name__}"
                 raise refuse("A170", asked, "it returns one number", "has_aux=True for (value, more)")
-            loss = settled(value)  # type: ignore[arg-type]
+            loss = settled(value)
             _require_scalar(loss)
             wrt = [t for h in held.values() for t in h.inside]
-            found = _swept([loss], [lambda index: Const(1.0, loss.dtype, False)], wrt)
+            found = _swept([loss], [_constant(one(loss.dtype))], wrt)
             each = iter(_or_zeros(found, wrt, relative(loss, current())))
             out = tuple(held[k].filled(each) for k in places)
         except AlgorithmError as error:
@@ -177,22 +179,17 @@ def cotangent(c: Any, result: Direct) -> Adjoint:
     t = bound(tensor(c, "cotangent"))
     if tuple(t.shape) != tuple(result.shape) or (t.dtype != result.dtype and result.dtype in FLOATS):
         raise refuse("A174", f"the cotangent {t!r}", f"the result is {result!r}")
-
-    def at(index: Sequence[Expr]) -> Expr:
-        return t.resolve(tuple(index), {}, ())
-
-    return at
+    return elements_of(t)
 
 
 def _or_zeros(found: Sequence[Tensor | None], wrt: Sequence[Direct], label: str) -> Iterator[Tensor]:
     out = Emitter(current(), label)
     for t, like in zip(found, wrt, strict=True):
-        if t is not None:
-            yield t
-            continue
-        leaf = current().stages[like.source]
-        made = out.emit(out.name_of(leaf), leaf.axes, like.shape, Const(0.0, like.dtype, False), None, leaf.source)
-        yield Direct(made.id, like.shape, like.dtype, made.axis_names, made.name, current())
+        yield out.materialised(_constant(zero(like.dtype)), like, like.dtype) if t is None else t
+
+
+def _constant(value: Expr) -> Adjoint:
+    return lambda index: value
 
 
 # ---------------------------------------------------------------- arguments

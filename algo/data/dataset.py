@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,32 +21,34 @@ _CHUNK = 1 << 14
 """How many positions of an order are computed at once."""
 
 
-class Dataset:
+class Dataset(ABC):
     """What there is to read: a sequence of examples for each pass (epoch). Iterating over it is its first pass.
 
     A value: reading changes nothing of it, and it opens no file before the first example is asked for. The examples of a pass are a
     function of the number of the pass, so that reading can go on from any position: see `stream`.
     """
 
-    indexed = False
-    """Whether its examples can be read in any order."""
+    @property
+    def indexed(self) -> bool:
+        """Whether its examples can be read in any order; then it has `look` and `rows`."""
+        return False
 
     @property
     def count(self) -> int | None:
         """How many examples a pass has, where that is known."""
         return None
 
+    @abstractmethod
     def elements(self, epoch: int = 0, start: int = 0) -> Iterator[Example]:
         """The examples of one pass from position `start` on."""
-        raise NotImplementedError
 
     def look(self, epoch: int, positions: Numbers) -> Numbers:
-        """Of an indexed one: which rows stand at these positions of a pass."""
-        raise NotImplementedError
+        """Which rows stand at these positions of a pass. Raises TypeError where it is not indexed."""
+        raise TypeError(f"the examples of {type(self).__name__} come one after another")
 
     def rows(self, numbers: Numbers) -> Example:
-        """Of an indexed one: these rows as one example with an axis more in front."""
-        raise NotImplementedError
+        """These rows as one example with an axis more in front. Raises TypeError where it is not indexed."""
+        raise TypeError(f"the examples of {type(self).__name__} come one after another")
 
     def __iter__(self) -> Iterator[Example]:
         return self.elements()
@@ -102,7 +105,8 @@ class Dataset:
             return change(self)
         inner = getattr(self, "source", None)
         made: Any = inner._changed(kind, change) if isinstance(inner, Dataset) else None
-        return None if made is None else replace(self, source=made)  # type: ignore[type-var]
+        outer: Any = self  # what has a source is a dataclass
+        return None if made is None else replace(outer, source=made)
 
 
 class FromFile(Dataset):
@@ -114,11 +118,17 @@ class FromFile(Dataset):
 class Table(Dataset):
     """Rows by number; what it is made of gives `size` and `rows`."""
 
-    indexed = True
+    @property
+    def indexed(self) -> bool:
+        return True
 
     @property
+    @abstractmethod
     def size(self) -> int:
-        raise NotImplementedError
+        """How many rows there are."""
+
+    @abstractmethod
+    def rows(self, numbers: Numbers) -> Example: ...
 
     @property
     def count(self) -> int | None:
@@ -150,7 +160,9 @@ class Shuffled(Dataset):
     source: Dataset
     seed: int
 
-    indexed = True
+    @property
+    def indexed(self) -> bool:
+        return True
 
     @property
     def count(self) -> int | None:
@@ -207,7 +219,7 @@ class Mapped(Dataset):
     fn: Callable[[Example], Example]
 
     @property
-    def indexed(self) -> bool:  # type: ignore[override]
+    def indexed(self) -> bool:
         return self.source.indexed
 
     @property
@@ -237,7 +249,7 @@ class Taken(Dataset):
     most: int
 
     @property
-    def indexed(self) -> bool:  # type: ignore[override]
+    def indexed(self) -> bool:
         return self.source.indexed
 
     @property

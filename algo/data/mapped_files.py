@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,11 +25,12 @@ _TYPES = {
 }  # fmt: skip
 
 
-class Mapped(Table):
+class MappedRows(Table):
     """Rows of arrays that are mapped when the first is asked for."""
 
+    @abstractmethod
     def mapped(self) -> dict[str, Array]:
-        raise NotImplementedError
+        """The arrays, by the name of the input."""
 
     @cached_property
     def opened(self) -> dict[str, Array]:
@@ -44,7 +46,7 @@ class Mapped(Table):
 
 
 @dataclass(frozen=True, eq=False)
-class Npy(Mapped):
+class Npy(MappedRows):
     """One .npy file for each input."""
 
     paths: Mapping[str, Path]
@@ -66,7 +68,7 @@ def _npy(path: Path) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Safetensors(FromFile, Mapped):
+class Safetensors(FromFile, MappedRows):
     """The tensors of one safetensors file, or some of them under other names."""
 
     path: Path
@@ -84,9 +86,8 @@ class Safetensors(FromFile, Mapped):
         from safetensors import SafetensorError, safe_open
 
         try:
-            with safe_open(self.path, framework="numpy"):  # it checks the header and that all tensors are there
-                pass
-            with self.path.open("rb") as file:
+            # safe_open checks the header, and that all tensors are there
+            with safe_open(self.path, framework="numpy"), self.path.open("rb") as file:
                 length = int.from_bytes(file.read(8), "little")
                 header = json.loads(file.read(length))
         except OSError as error:

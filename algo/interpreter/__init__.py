@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Leaf, Stage, Transition, map_tree, units
+from ..graph import Graph, Transition, map_tree
+from ..ordering import units
 from ..parameters import given_parameters, initial_parameters
+from ..stages import Leaf, Stage
 from .arguments import choose, take
 from .recurrences import evaluate_unit
 from .stages import Evaluation

@@ -10,7 +10,8 @@ import numpy as np
 from ..dtypes import kind
 from ..errors import Problem, RunError
 from ..extent import Extent, Symbol, evaluate, symbols_of
-from ..graph import Graph, Leaf, Method
+from ..graph import Graph, Method
+from ..stages import Leaf
 
 Array = np.ndarray[Any, Any]
 _RANK = {"bool": 0, "int": 1, "float": 2}

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..dtypes import kind
 from ..expr import Axis, Expr, Op
-from ..graph import Stage
 from ..rewriting import walk
+from ..stages import Stage
 
 Array = np.ndarray[Any, Any]
 

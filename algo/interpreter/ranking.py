@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph import Stage
 from ..ranking import Rank
+from ..stages import Stage
 from .reading import Box
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ import numpy as np
 from ..clock import delay
 from ..expr import Expr, Read, as_expr
 from ..extent import symbol
-from ..graph import Stage, rewritten, turns
+from ..ordering import turns
 from ..rewriting import walk
 from ..running import Running, running
+from ..stages import Stage, rewritten
 from .elementary import Array, convert, literal
 from .stages import Evaluation
 

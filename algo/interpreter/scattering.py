@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..expr import Axis
-from ..graph import Stage
 from ..identities import identity
 from ..scatter import Scatter
+from ..stages import Stage
 from .elementary import convert
 from .reading import Box
 

@@ -16,10 +16,10 @@ from ..dtypes import held, kind
 from ..errors import InternalError, Problem, RunError
 from ..expr import Axis, Const, Expr, Op, Read, Size
 from ..extent import Extent, evaluate
-from ..graph import Stage
 from ..requirements import unguarded_reads
 from ..rewriting import axes_of, landings, walk
 from ..scatter import has_identity
+from ..stages import Stage
 from .contraction import multiply, splits
 from .elementary import BOUNDARY, OPERATORS, Array, convert, literal
 from .ranking import rank

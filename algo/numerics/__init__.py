@@ -9,10 +9,12 @@ import numpy as np
 
 from ..dtypes import kind
 from ..expr import Op, Read
-from ..graph import Graph, Stage, Transition, flatten, units
+from ..graph import Graph, Transition, flatten
 from ..interpreter import last_readers, leaf_arrays, needed, parameter_arrays
 from ..interpreter.arguments import choose, take
+from ..ordering import units
 from ..rewriting import children, walk
+from ..stages import Stage
 from .casts import NO_CASTS, Casts
 from .classes import CLASSES, accumulation, formats, tolerated, weakest, within
 from .recurrences import bounded_unit

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph import Stage
 from ..interpreter.ranking import places
 from ..interpreter.reading import Box
 from ..ranking import Rank
+from ..stages import Stage
 from .rules import Enclosure
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import kind
-from ..graph import Stage, turns
 from ..interpreter.recurrences import ACCUMULATE, Cut, at_step, cut, slices, stepped, steps, turned
+from ..ordering import turns
 from ..running import Running, running
+from ..stages import Stage
 from .classes import accumulation
 from .rules import Enclosure, settle
 from .stages import EnclosingEvaluation

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Stage, units
+from ..graph import Graph
 from ..interpreter.stages import Evaluation
+from ..ordering import units
+from ..stages import Stage
 from .casts import NO_CASTS, Casts
 from .recurrences import disturbed_unit
 from .rules import Enclosure

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph import Stage
 from ..identities import identity
 from ..interpreter.scattering import JOIN_AT, boxes, clipped, flattened
 from ..scatter import Scatter
+from ..stages import Stage
 from .rules import Enclosure, loose, settle
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ import numpy as np
 
 from ..dtypes import NARROW, kind
 from ..expr import Axis, Const, Expr, Op, Read, Size
-from ..graph import Graph, Stage
+from ..graph import Graph
 from ..interpreter.contraction import multiply, splits
 from ..interpreter.reading import Box, gather
 from ..interpreter.stages import IDENTITY, SLAB, Evaluation, Point, Ranges, Shape, apply, extreme, limit, slabs, slabs_for
 from ..rewriting import landings, reads, walk
+from ..stages import Stage
 from .casts import NO_CASTS, Casts, rounded
 from .classes import accumulation, formats
 from .ranking import ranked

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from fluorite.algo.errors import PlanError
 from fluorite.algo.extent import Extent
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 from fluorite.schedule import label, select
 
 from ..models import Algorithm

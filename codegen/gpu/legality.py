@@ -9,8 +9,8 @@ import numpy as np
 from fluorite.algo.dtypes import NARROW
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.extent import Extent
-from fluorite.algo.graph import Stage
 from fluorite.algo.rewriting import walk
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import (
     ComputeAt,
     Directive,

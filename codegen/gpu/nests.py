@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fluorite.algo.expr import Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent
-from fluorite.algo.graph import Stage
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuThreads, Split, Vectorize
 from fluorite.schedule.nest import BLOCK, THREAD, Loop, Nest
 

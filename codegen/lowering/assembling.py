@@ -5,8 +5,9 @@ from __future__ import annotations
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Size, as_expr
 from fluorite.algo.extent import symbols_of
-from fluorite.algo.graph import Stage, units
+from fluorite.algo.ordering import units
 from fluorite.algo.rewriting import walk
+from fluorite.algo.stages import Stage
 
 from ..gpu import legality
 from ..statements import Allocate, Buffer, Kernel, Statement, sequence

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from fluorite.algo.errors import InternalError, PlanError
 from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.extent import Extent, at_most, ceildiv, exact_quotient, nonnegative
-from fluorite.algo.graph import Stage
 from fluorite.algo.linear import Ranges, bounds, simplify
 from fluorite.algo.rewriting import axes_of
+from fluorite.algo.stages import Stage
 from fluorite.schedule.nest import THREAD, UNROLLED, VECTOR, shape
 from fluorite.schedule.notation.places import NOWHERE
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole

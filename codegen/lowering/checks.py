@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fluorite.algo.expr import Axis
-from fluorite.algo.graph import Stage
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Fuse, Reorder, Split, Tile, Vectorize
 from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loops
 from fluorite.schedule.nest import VECTOR, Loop, Nest

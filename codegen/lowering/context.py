@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from fluorite.algo.errors import Problem
 from fluorite.algo.expr import Axis, Const, Expr
 from fluorite.algo.extent import Extent
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive
 from fluorite.schedule.grouping import Placement
 from fluorite.schedule.nest import Loop, Nest

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Expr, as_expr, binary
-from fluorite.algo.graph import Stage
 from fluorite.algo.linear import linear, simplify
 from fluorite.algo.rewriting import axes_of
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Parallel, Vectorize
 from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fluorite.algo.expr import as_expr, axis
-from fluorite.algo.graph import Stage
+from fluorite.algo.stages import Stage
 from fluorite.schedule.nest import BLOCK
 from fluorite.schedule.regions import whole
 from fluorite.schedule.unscheduled import scatters

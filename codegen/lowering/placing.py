@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Axis, Expr, as_expr, binary
-from fluorite.algo.graph import Stage
 from fluorite.algo.linear import simplify
 from fluorite.algo.rewriting import axes_of
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Fetch, GpuThreads, StoreIn
 from fluorite.schedule.loop_checks import SHAPING
 from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Guard, Nest, shape, shifted

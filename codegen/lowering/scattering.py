@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fluorite.algo.expr import Axis, Const, Expr, Op, as_expr, axis
-from fluorite.algo.graph import Stage
 from fluorite.algo.linear import simplify, within
 from fluorite.algo.rewriting import axes_of, substitute
 from fluorite.algo.scatter import Scatter
+from fluorite.algo.stages import Stage
 from fluorite.schedule.nest import PARALLEL, SERIAL
 
 from ..reductions import accumulate, initial

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.expr import Axis, Expr, Op, as_expr, binary
 from fluorite.algo.extent import Extent, at_most, nonnegative
-from fluorite.algo.graph import Stage
 from fluorite.algo.linear import is_index, linear, simplify
 from fluorite.algo.rewriting import axes_of, substitute
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Fold
 from fluorite.schedule.grouping import Keeping
 from fluorite.schedule.nest import SERIAL, Loop

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from fluorite.algo.expr import Expr, Op, as_expr, axis, binary
-from fluorite.algo.graph import Stage
 from fluorite.algo.linear import is_index, simplify
 from fluorite.algo.rewriting import axes_of, walk
+from fluorite.algo.stages import Stage
 from fluorite.algo.tensor import conjuncts
 from fluorite.schedule.nest import SERIAL
 from fluorite.schedule.regions import Interval, whole

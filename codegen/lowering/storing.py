@@ -8,7 +8,7 @@ import numpy as np
 from fluorite.algo.dtypes import held
 from fluorite.algo.errors import PlanError
 from fluorite.algo.extent import Extent, ceildiv
-from fluorite.algo.graph import Stage
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Align, StoreIn
 from fluorite.schedule.regions import Interval
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fluorite.algo.expr import Const, Read
-from fluorite.algo.graph import Stage, turns
+from fluorite.algo.ordering import turns
+from fluorite.algo.stages import Stage
 
 from ..statements import If, Statement, Store, While, sequence
 from . import parts

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fluorite.algo.errors import PlanError
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import (
     ComputeAt,
     ComputeInline,

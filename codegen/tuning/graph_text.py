@@ -11,8 +11,9 @@ from typing import Any
 from fluorite.algo.clock import Clock
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis
 from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
-from fluorite.algo.graph import Graph, Leaf, Method, Reduction, Stage, Turn
+from fluorite.algo.graph import Graph, Method
 from fluorite.algo.rewriting import children
+from fluorite.algo.stages import Leaf, Reduction, Stage, Turn
 
 
 def graph_data(graph: Graph) -> dict[str, Any]:

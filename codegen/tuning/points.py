@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fluorite.algo.errors import PlanError, Problem, RunError
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.interpreter import method_symbols
+from fluorite.algo.stages import Stage
 from fluorite.schedule import Buckets, Directive, ExecutionPlan
 from fluorite.schedule.notation.yaml_reader import nearest
 

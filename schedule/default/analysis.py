@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from fluorite.algo.dtypes import itemsize
 from fluorite.algo.expr import REAL, Axis, Expr, Op, Read
 from fluorite.algo.extent import Extent, at_most, symbols_of
-from fluorite.algo.graph import Graph, Stage, product_operands
+from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of, children, walk
 from fluorite.algo.scatter import loop_extents
+from fluorite.algo.stages import Stage, product_operands
 
 FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
 EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.expr import Axis, Read
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
+from fluorite.algo.stages import Stage
 
 from ..directives import Cache, ComputeAt, ComputeInline, Directive, Fuse, Pack, Parallel, Reorder, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.expr import Axis, Read
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of
+from fluorite.algo.stages import Stage
 
 from ..directives import ComputeAt, Directive, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from fluorite.algo.expr import Axis, Op
 from fluorite.algo.extent import Extent, evaluate
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import axes_of, reads, walk
+from fluorite.algo.stages import Stage
 
 from ..directives import Cache, ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fluorite.algo.expr import Axis, Op, Read
-from fluorite.algo.graph import Graph, Stage, unwidened
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage, unwidened
 
 from ..directives import Cache, ComputeAt, Directive, Fuse, Pack, Parallel, Reorder, Split, StageIn, StoreIn, Unroll, Vectorize
 from ..machine import Machine

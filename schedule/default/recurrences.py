@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.expr import Axis
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 
 from ..directives import Directive, Fuse, Parallel, Reorder, Split, Unroll, Vectorize
 from ..machine import Machine

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from fluorite.algo.dtypes import kind
 from fluorite.algo.expr import Axis, Expr
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
+from fluorite.algo.stages import Stage
 
 from ..directives import ComputeAt, ComputeInline, Directive, Parallel
 from ..machine import Machine

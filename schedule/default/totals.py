@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from fluorite.algo.dtypes import held, itemsize
 from fluorite.algo.expr import Axis, axis
-from fluorite.algo.graph import Reduction, Stage
+from fluorite.algo.stages import Reduction, Stage
 
 from ..directives import ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, Vectorize
 from ..machine import Machine

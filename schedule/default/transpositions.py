@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.expr import Axis
-from fluorite.algo.graph import Stage
 from fluorite.algo.linear import linear
+from fluorite.algo.stages import Stage
 
 from ..directives import Directive, Fuse, Parallel, Reorder, Split, Unroll, Vectorize
 from ..machine import Machine

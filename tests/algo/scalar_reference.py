@@ -12,7 +12,8 @@ import numpy as np
 from fluorite.algo.dtypes import kind
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size
 from fluorite.algo.extent import evaluate
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 
 
 def wrapped(v: int, dtype: str) -> int:

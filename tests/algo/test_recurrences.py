@@ -8,11 +8,11 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
-from fluorite.algo.graph import Stage
 from fluorite.algo.interpreter.recurrences import Evaluation, evaluate_unit
 from fluorite.algo.numerics import bounds, compare
 from fluorite.algo.running import running
 from fluorite.algo.specialise import specialise
+from fluorite.algo.stages import Stage
 from fluorite.codegen.lowered import structure_hash
 from fluorite.codegen.tuning.graph_text import graph_data, graph_of
 from operator_running import numbers, refusal, run

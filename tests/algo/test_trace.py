@@ -9,9 +9,10 @@ import pytest
 from fluorite.algo.building import constant, function, operator, scope
 from fluorite.algo.errors import AlgorithmError
 from fluorite.algo.expr import unary
-from fluorite.algo.graph import Stage, ordered, redirect
+from fluorite.algo.ordering import ordered
 from fluorite.algo.program import Module, Program, method, param, trace
 from fluorite.algo.reducing import reduce
+from fluorite.algo.stages import Stage, redirect
 from fluorite.algo.tensor import Bounded
 from fluorite.algo.trace import stage
 from fluorite.algo.types import boolean, f32, i32, spec

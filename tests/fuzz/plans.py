@@ -6,7 +6,8 @@ import random
 from dataclasses import dataclass, field
 
 from fluorite.algo.errors import PlanError
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 from fluorite.schedule import (
     Align,
     Cache,

@@ -6,7 +6,8 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import Stage
 from fluorite.schedule import Cache, ComputeAt, Directive, ExecutionPlan, Fusion, Numerics, Pack, Parallel, Rfactor, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.loop_checks import SHAPING, keeps_order, loop_problems

@@ -8,7 +8,8 @@ import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.errors import PlanError
-from fluorite.algo.graph import Graph, kind_of
+from fluorite.algo.graph import Graph
+from fluorite.algo.stages import kind_of
 from fluorite.schedule import ExecutionPlan, Precision, PrecisionOverride
 from fluorite.schedule.narrowing import Narrowed, narrowed
 from fluorite.schedule.precision import types_of

@@ -9,8 +9,9 @@ import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.errors import PlanError, Problem
-from fluorite.algo.graph import Graph, Stage
+from fluorite.algo.graph import Graph
 from fluorite.algo.identities import identity
+from fluorite.algo.stages import Stage
 from fluorite.schedule import Cache, ComputeInline, Directive, FindBest, Pack, Rfactor, StageIn
 from fluorite.schedule.rewrites import inline, operand_axes, rewrite_stage
 from hypothesis import given, settings

@@ -1,0 +1,219 @@
+"""Leaves and stages: what a Graph is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .clock import Clock, place
+from .dtypes import NARROW, kind
+from .expr import Axis, Expr, Op, Read
+from .extent import Extent
+from .linear import Ranges, linear
+from .printing import show
+from .rewriting import reads, rewrite
+
+if TYPE_CHECKING:
+    from .ranking import Rank
+    from .scatter import Scatter
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A tensor that no stage computes: an input of a method, a parameter or state of the Program, or a constant of the algorithm."""
+
+    id: int
+    path: str
+    kind: str  # input | parameter | state | constant
+    shape: tuple[Extent, ...]
+    dtype: str
+    axis_names: tuple[str | None, ...]
+    value: Any = field(default=None, compare=False, repr=False)  # constant: ndarray; parameter or state: its initialiser
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How a stage combines the values over its reduction axes: sum prod max min any all argmax argmin."""
+
+    kind: str
+    axes: tuple[Axis, ...]
+    extents: tuple[Extent, ...]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Being part of a loop that runs as long as a condition holds; all stages of one loop have the same `group`.
+
+    A carry has a value before the first turn, which is what its stage says, and after each turn that of the stage `next`; `condition` is
+    the stage that says whether there is another turn. All other stages of the loop are computed anew at each turn.
+    """
+
+    group: int
+    next: int | None = None
+    condition: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """value(axes) for every point of the box of extents; with a reduction, combined over its axes as well.
+
+    With a clock the stage is part of a recurrence: it may read itself, and the others of its group, at earlier steps.
+    Where `when` is false the stage has no value: it need not be computed, and nothing may depend on it there.
+    """
+
+    id: int
+    path: str
+    method: str
+    axes: tuple[Axis, ...]
+    extents: tuple[Extent, ...]
+    dtype: str
+    value: Expr
+    reduction: Reduction | None = None
+    op: str = ""  # the innermost operator or function that made it
+    role: str = "forward"  # forward | gradient | update
+    origin: str = "user"  # user | derived
+    source: str = ""  # file:line of the user's call
+    clock: Clock | None = None
+    when: Expr | None = None  # a condition over the axes
+    turn: Turn | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        return self.extents
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.axes)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        return self.reduction.axes if self.reduction else ()
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        pairs = list(zip(self.axes, self.extents, strict=True))
+        return dict(pairs + (list(zip(self.reduction.axes, self.reduction.extents, strict=True)) if self.reduction else []))
+
+    @cached_property
+    def scatter(self) -> Scatter | None:
+        """What the stage writes where, if its reduction is a scatter."""
+        from .scatter import scatter_of
+
+        return scatter_of(self)
+
+    @cached_property
+    def rank(self) -> Rank | None:
+        """What is sorted, if the reduction counts what comes before each element."""
+        from .ranking import rank_of
+
+        return rank_of(self)
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        """The reads of the value and of the condition."""
+        return tuple(reads(self.value)) if self.when is None else tuple(dict.fromkeys((*reads(self.value), *reads(self.when))))
+
+    @cached_property
+    def sources(self) -> tuple[int, ...]:
+        """The other tensors that the stage reads, or that a carry becomes."""
+        found = dict.fromkeys(r.source for r in self.reads)
+        if self.turn is not None:
+            found |= dict.fromkeys(i for i in (self.turn.next, self.turn.condition) if i is not None)
+        return tuple(i for i in found if i != self.id)
+
+    @property
+    def is_carry(self) -> bool:
+        """Whether the stage is what a loop carries from turn to turn."""
+        return self.turn is not None and self.turn.next is not None
+
+    @cached_property
+    def earlier(self) -> tuple[Read, ...]:
+        """The reads of the stage itself."""
+        return tuple(r for r in self.reads if r.source == self.id)
+
+    @cached_property
+    def tick(self) -> int:
+        """The position of the clock among the axes. Only for a stage that has a clock."""
+        assert self.clock is not None
+        return place(self.clock.axis, self.axes)
+
+    @cached_property
+    def facts(self) -> Mapping[str, str]:
+        """What `key=value` selectors ask for."""
+        return {"kind": kind_of(self), "role": self.role, "op": self.op, "dtype": self.dtype, "origin": self.origin}
+
+    def text(self, name: Any = lambda i: f"%{i}") -> str:
+        domain = ", ".join(f"{a.name}:{n}" for a, n in zip(self.axes, self.extents, strict=True))
+        body = show(self.value, name)
+        if self.reduction:
+            over = ", ".join(f"{a.name}:{n}" for a, n in zip(self.reduction.axes, self.reduction.extents, strict=True))
+            body = f"{self.reduction.kind}({over} | {body})"
+        if self.clock:
+            domain += f"; step by step along {self.clock.axis.name}{' from the last' if self.clock.reverse else ''}"
+        if self.turn is not None and self.turn.next is not None and self.turn.condition is not None:
+            domain += f"; then {name(self.turn.next)} while {name(self.turn.condition)}"
+        elif self.turn is not None:
+            domain += "; at each turn"
+        if self.when is not None:
+            domain += f"; when {show(self.when, name)}"
+        return f"{self.path}({domain}): {self.dtype} = {body}" + (f"    # {self.source}" if self.source else "")
+
+
+def unwidened(e: Expr) -> Expr:
+    """A narrow float before it was converted to the wider type in which it is multiplied."""
+    while isinstance(e, Op) and e.op == "cast" and e.args[0].dtype in NARROW and kind(e.dtype) == "float":
+        e = e.args[0]
+    return e
+
+
+def product_operands(s: Stage) -> tuple[Read, Read] | None:
+    """The two reads of a sum of products, if that is what the stage is."""
+    if s.reduction is None or s.reduction.kind != "sum" or not isinstance(s.value, Op) or s.value.op != "mul":
+        return None
+    a, b = map(unwidened, s.value.args)
+    return (a, b) if isinstance(a, Read) and isinstance(b, Read) else None
+
+
+def kind_of(s: Stage) -> str:
+    """matmul, convolution, scatter, sort, recurrence, another reduction, gather, stencil or elementwise: what selectors call the stage."""
+    if s.earlier:
+        return "recurrence"
+    if (pair := product_operands(s)) is not None and s.reduction is not None:
+        used = [{a for i in r.index for a in linear(i).atoms} for r in pair]
+        shared = used[0] & used[1]
+        bare = all(isinstance(i, Axis) for r in pair for i in r.index)
+        if (used[0] - shared) and (used[1] - shared) and set(s.reduction.axes) <= shared:
+            return "matmul" if bare else "convolution"
+    if s.reduction is not None:
+        return "scatter" if s.scatter is not None else "sort" if s.rank is not None else "reduction"
+    if any(isinstance(i, Read) or any(isinstance(x, Read) for x in reads(i)) for r in s.reads for i in r.index):
+        return "gather"
+    index: dict[int, set[tuple[Expr, ...]]] = {}
+    for r in s.reads:
+        index.setdefault(r.source, set()).add(r.index)
+    if any(len(v) > 1 for v in index.values()):
+        return "stencil"
+    return "elementwise"
+
+
+def redirect(s: Stage, to: Mapping[int, int]) -> Stage:
+    """The stage reading other producers."""
+    if not any(r.source in to for r in s.reads):
+        return s
+    return rewritten(s, lambda e: Read(to[e.source], e.index, e.dtype) if isinstance(e, Read) and e.source in to else None)
+
+
+def rewritten(s: Stage, rule: Callable[[Expr], Expr | None]) -> Stage:
+    """The stage with a rule applied to its expressions."""
+    return replace(s, value=rewrite(s.value, rule), when=None if s.when is None else rewrite(s.when, rule))
