@@ -68,6 +68,17 @@ class Pool(Generic[C]):
             self._suffixes[length, general] = self._counted(length, general)
         return self._suffixes[length, general]
 
+    def spelled(self, name: str) -> tuple[str, ...]:
+        """The shortest selectors for the paths that end in a name; more than the name where that is inside a gradient or an update."""
+        if name in self._ends or name in self._scopes:
+            return (name,)
+        found: dict[str, None] = {}
+        for one in self.all:
+            head, there, _ = f"{one.path}/".partition(f"/{name}/")
+            if there:
+                found[_selectors_of(f"{head}/{name}".split("/"))[-1]] = None
+        return tuple(found)
+
     @cached_property
     def _ends(self) -> dict[str, list[C]]:
         """By every selector without a wildcard that matches: the ends of a path that leave nothing reserved out, and the whole of it."""

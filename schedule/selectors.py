@@ -19,6 +19,7 @@ from .pool import RESERVED, C, Candidate, Pool, pool_of
 
 FACTS = ("kind", "role", "op", "dtype")
 _MOST_DOUBLE_STARS = 4
+_MOST_HINTS = 5
 _MOST_IN_A_PART = 3
 _WILD = re.compile(r"\*\*|\*|<[0-9]+-[0-9]+>")
 _PART = re.compile(r"[^\s<>\[\]{}=]*(<[0-9]+-[0-9]+>[^\s<>\[\]{}=]*)*")
@@ -240,7 +241,8 @@ def _nothing(selector: Selector, pool: Pool[C], place: Place, program: str) -> P
             "P101", asked, f"there are: {', '.join(paths[:8])}{', ...' if len(paths) > 8 else ''}" if paths else "it has no stages"
         )
     if not selector.is_wild:
-        return place.problem("P101", asked, "", close)
+        spelled = tuple(dict.fromkeys(text for name in close for text in pool.spelled(name)))[:_MOST_HINTS]
+        return place.problem("P101", asked, "", spelled or close)
     return place.problem("P101", asked, "", (f"nearest: {', '.join(f'{name} ({_counted(names[name])})' for name in close)}",))
 
 

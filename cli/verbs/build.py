@@ -37,7 +37,7 @@ def build(
     if not strict:
         with every_problem(asked.graph, asked.plan):
             terminal.notes(driver.prepared(asked.plan, asked.graph)[1])
-    random = [leaf.name for leaf in asked.graph.leaves if leaf.kind == "parameter" and (leaf.value is None or callable(leaf.value))]
+    random = [leaf.path for leaf in asked.graph.leaves if leaf.kind == "parameter" and (leaf.value is None or callable(leaf.value))]
     if weights is None and random:
         terminal.note(f"note: without --weights parameters are random (--seed {seed}): {', '.join(random)}")
     folder = output / name if name and name != output.name else output

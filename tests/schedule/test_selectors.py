@@ -89,6 +89,17 @@ def test_refusals(selector: str, scopes: bool, text: str) -> None:
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize("selector", ["layers.0/up/w", "up/w", "layers.0/up/ww", "optimizer/layers.0", "haed", "layers.1/gel"])
+def test_what_is_tried_instead_matches(selector: str) -> None:
+    """A name that stands inside gradients or updates alone is given with the part by which a selector enters them."""
+    with pytest.raises(PlanError) as caught:
+        paths(selector)
+    (problem,) = caught.value.problems
+    assert problem.try_ and selector not in problem.try_
+    for hint in problem.try_:
+        assert paths(hint)
+
+
 def test_wildcards_bind_together() -> None:
     groups = bind(["layers.*/up/matmul", "layers.*/gelu"], STAGES)
     assert len(groups) == 24
