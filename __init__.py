@@ -21,9 +21,10 @@ __version__ = "0.1.0"
 
 _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
-    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "cond", "custom_vjp", "f8e4m3", "f8e5m2",
-    "f16", "f32", "f64", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan",
-    "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap", "while_loop",
+    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "cond", "custom_vjp", "extern",
+    "f8e4m3", "f8e5m2", "f16", "f32", "f64", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param",
+    "recurrence", "scan", "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
         cond,
         custom_vjp,
         data,
+        extern,
         function,
         grad,
         gradients,
@@ -167,6 +169,7 @@ if TYPE_CHECKING:
         "custom_vjp",
         "data",
         "extent",
+        "extern",
         "f8e4m3",
         "f8e5m2",
         "f16",

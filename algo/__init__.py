@@ -9,6 +9,7 @@ from .dtypes import DTYPES, canonical
 from .errors import AlgorithmError, ArtifactError, BuildError, FluoriteError, InternalError, PlanError, Problem, RunError
 from .expr import Expr
 from .extent import Dim, Extent
+from .externs import extern
 from .graph import Graph, Method
 from .held import Parameter, param, state
 from .looping import while_loop
@@ -25,7 +26,7 @@ from .unbuilt import UNBUILT, Unbuilt
 __all__ = [
     "DTYPES", "UNBUILT", "AlgorithmError", "ArtifactError", "BuildError", "DType", "Dim", "Expr", "Extent", "FluoriteError", "Graph",
     "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Reduction", "RunError", "Spec", "Stage",
-    "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "cond", "custom_vjp", "f8e4m3", "f8e5m2", "f16", "f32", "f64", "function", "grad",
-    "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan", "scope", "stage", "state", "stop_gradient",
-    "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap", "while_loop",
+    "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "cond", "custom_vjp", "extern", "f8e4m3", "f8e5m2", "f16", "f32", "f64",
+    "function", "grad", "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan", "scope", "stage", "state",
+    "stop_gradient", "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

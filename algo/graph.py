@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -111,14 +111,24 @@ class Graph:
 
     @cached_property
     def pinned(self) -> frozenset[int]:
-        """The tensors that are stored whatever a plan says of them: conditions, and what loops carry, become and ask."""
-        return self.conditions | self.carried
+        """The tensors that are stored whatever a plan says: conditions, what loops carry, become and ask, externs and their inputs."""
+        return self.conditions | self.carried | self.handed
+
+    @cached_property
+    def handed(self) -> frozenset[int]:
+        """Externs, and what their functions are given: whole tensors as the algorithm says."""
+        return frozenset(i for s in self.stages if s.extern is not None for i in (s.id, *s.sources))
 
     @cached_property
     def carried(self) -> frozenset[int]:
         """What loops carry, what it becomes, and what they ask."""
         carries = [s for s in self.stages if s.is_carry]
         return frozenset(i for s in carries if s.turn for i in (s.id, s.turn.next, s.turn.condition) if i is not None)
+
+    @cached_property
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions of NumPy arrays that externs call, by the path of each extern."""
+        return {s.path: s.extern.function for s in self.stages if s.extern is not None}
 
     @cached_property
     def conditions(self) -> frozenset[int]:

@@ -19,6 +19,7 @@ from .stages import Stage, Turn
 from .tensor import Direct, Tensor
 from .trace import copied
 from .trees import described, leaves
+from .wellformed import moved_by
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
@@ -105,6 +106,8 @@ class _Loop:
             raise placed(
                 refuse("A422", "fl.while_loop inside another", why, "fl.scan with length= the most turns"), inner.source, inner.path
             )
+        if opaque := next((s for s in made if s.id in moving and s.extern is not None), None):
+            raise placed(moved_by("fl.while_loop", opaque.name), opaque.source, opaque.path)
         for s in made:
             if s.id in moving:
                 builder.stages[s.id] = replace(s, turn=Turn(group))

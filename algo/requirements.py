@@ -48,7 +48,7 @@ def requirements(graph: Graph, method: str, least: Mapping[str, int] | None = No
                 found.append(Requirement("R120", f"axis {a.name} of {s.path}", s.source, (e,)))
         if s.reduction is not None and not has_identity(s) and (open_ := _open(reduced, s.extents, least)):
             found.append(Requirement("R121", f"{s.reduction.kind} over no elements in {s.path}", s.source, s.extents, open_))
-        for r in unguarded_reads(s.value):
+        for r in unguarded_reads(s.value) if s.extern is None else ():  # a function may be given nothing
             t = graph[r.source]
             shape = t.extents if isinstance(t, Stage) else t.shape
             if open_ := _open(shape, domain, least):

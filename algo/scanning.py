@@ -24,7 +24,7 @@ from .stages import Stage, rewritten
 from .tensor import Direct, Index, Tensor, View
 from .trace import build_stage, copied
 from .trees import described, leaves, refilled
-from .wellformed import extent_of
+from .wellformed import extent_of, moved_by
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
 
@@ -179,6 +179,8 @@ class Scan:
             why = "each step would take a number of turns of its own"
             tries = ("fl.scan with length= the most turns there may be", "fl.where for the turns not taken")
             raise placed(refuse("A422", "fl.while_loop inside the step of a scan", why, *tries), loop.source, loop.path)
+        if opaque := next((s for s in stages if s.id in moving and s.extern is not None), None):
+            raise placed(moved_by("the step of fl.scan or the function of fl.vmap", opaque.name), opaque.source, opaque.path)
         name = self._clock_name([s for s in stages if s.id in moving])
         lifted = {s.id: self._lifted(s, moving, axis(name)) for s in stages if s.id in moving}
         self.builder.stages |= {s.id: self._outside(s) for s in stages if s.id not in moving} | lifted

@@ -43,7 +43,8 @@ def specialise(g: Graph, values: Mapping[str, int], method: str | None = None) -
             given = ", ".join(f"{k}={v}" for k, v in values.items())
             raise refuse("A141", f"{s.path} with {given}", f"its axis {negative[0]} would have the extent {negative[1]}", "larger extents")
         reduction = s.reduction and Reduction(s.reduction.kind, s.reduction.axes, tuple(map(extent, s.reduction.extents)))
-        new = replace(rewritten(s, value), extents=extents, reduction=reduction)
+        reads = s.extern and replace(s.extern, reading=tuple((a, extent(n)) for a, n in s.extern.reading))
+        new = replace(rewritten(s, value), extents=extents, reduction=reduction, extern=reads)
         return replace(new, value=simplify(new.value, new.ranges))
 
     return replace(g, leaves=tuple(map(leaf, g.leaves)), stages=tuple(map(stage, g.stages)))

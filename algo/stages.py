@@ -61,6 +61,22 @@ class Turn:
 
 
 @dataclass(frozen=True, eq=False)
+class Extern:
+    """Being computed by a function of NumPy arrays: those of the operands of the stage's value, each read over `reading`, axes that run
+    over the whole of it. With `conditional` the first operand is a bool that says whether the function is called at all."""
+
+    function: Callable[..., Any]
+    reading: tuple[tuple[Axis, Extent], ...]
+    conditional: bool = False
+
+    @property
+    def label(self) -> str:
+        """module:name, as far as the function says."""
+        name = getattr(self.function, "__qualname__", None) or type(self.function).__name__
+        return f"{getattr(self.function, '__module__', None) or '?'}:{name}"
+
+
+@dataclass(frozen=True, eq=False)
 class Stage:
     """value(axes) for every point of the box of extents; with a reduction, combined over its axes as well.
 
@@ -83,6 +99,7 @@ class Stage:
     clock: Clock | None = None
     when: Expr | None = None  # a condition over the axes
     turn: Turn | None = None
+    extern: Extern | None = None
 
     @property
     def name(self) -> str:
@@ -103,6 +120,8 @@ class Stage:
     @cached_property
     def ranges(self) -> Ranges:
         pairs = list(zip(self.axes, self.extents, strict=True))
+        if self.extern is not None:
+            return dict((*pairs, *self.extern.reading))
         return dict(pairs + (list(zip(self.reduction.axes, self.reduction.extents, strict=True)) if self.reduction else []))
 
     @cached_property
@@ -138,6 +157,12 @@ class Stage:
         return self.turn is not None and self.turn.next is not None
 
     @cached_property
+    def handed(self) -> tuple[Read, ...]:
+        """Of an extern, the reads of what its function is given."""
+        operands = self.value.args if self.extern is not None and isinstance(self.value, Op) else ()
+        return tuple(r for r in operands[bool(self.extern and self.extern.conditional) :] if isinstance(r, Read))
+
+    @cached_property
     def earlier(self) -> tuple[Read, ...]:
         """The reads of the stage itself."""
         return tuple(r for r in self.reads if r.source == self.id)
@@ -156,6 +181,8 @@ class Stage:
     def text(self, name: Any = lambda i: f"%{i}") -> str:
         domain = ", ".join(f"{a.name}:{n}" for a, n in zip(self.axes, self.extents, strict=True))
         body = show(self.value, name)
+        if self.extern is not None:
+            body = f"{self.extern.label}({', '.join(name(r.source) for r in self.handed)})"
         if self.reduction:
             over = ", ".join(f"{a.name}:{n}" for a, n in zip(self.reduction.axes, self.reduction.extents, strict=True))
             body = f"{self.reduction.kind}({over} | {body})"
@@ -186,7 +213,9 @@ def product_operands(s: Stage) -> tuple[Read, Read] | None:
 
 
 def kind_of(s: Stage) -> str:
-    """matmul, convolution, scatter, sort, recurrence, another reduction, gather, stencil or elementwise: what selectors call the stage."""
+    """matmul, convolution, scatter, sort, recurrence, another reduction, gather, stencil, extern or elementwise: what selectors call it."""
+    if s.extern is not None:
+        return "extern"
     if s.earlier:
         return "recurrence"
     if (pair := product_operands(s)) is not None and s.reduction is not None:

@@ -7,7 +7,6 @@ from typing import Any
 from .errors import AlgorithmError, Problem
 
 UNBUILT: dict[str, tuple[str, str]] = {
-    "extern": ("an extern stage", "write it as an index expression in fl.stage"),
     "reduce": ("a user-defined reduction", "fl.sum, prod, max, min, any, all, argmax or argmin"),
     "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
     "dist": ("distributed programs", ""),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .dtypes import kind
+from .errors import AlgorithmError
 from .expr import Axis, Expr, Op, Reduce, refuse
 from .extent import Dim, Extent
 from .linear import Linear
@@ -124,6 +125,12 @@ def excess(value: Expr) -> tuple[str, str] | None:
     return None
 
 
+def moved_by(loop: str, name: str) -> AlgorithmError:
+    """The refusal of an extern that differs from step to step of a loop."""
+    why = "its function is called between kernels, on whole tensors, and the steps of a loop are one kernel"
+    return refuse("A433", f"fl.extern {name} inside {loop}, which changes its inputs", why, "fl.extern outside, on all steps at once")
+
+
 def require_elements(kind: str, reduced: Sequence[Extent], spatial: Sequence[Extent]) -> None:
     """Raises AlgorithmError for a largest or smallest of what never has an element."""
     if kind in ("max", "min", "argmax", "argmin") and 0 in reduced and 0 not in spatial:
@@ -135,6 +142,7 @@ __all__ = [
     "axis_parameters",
     "excess",
     "extent_of",
+    "moved_by",
     "name_of",
     "require_elements",
     "require_index",

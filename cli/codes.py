@@ -150,6 +150,11 @@ ALGORITHM: dict[str, str] = {
     ),
     "A422": "A loop that runs as long as a condition holds stands inside another loop, each of whose steps would take turns of its own.",
     "A423": "What a loop carries from turn to turn keeps its structure, shapes and types, and is all that the loop changes.",
+    "A431": "fl.extern calls a function of NumPy arrays: it takes the function, the shape and type of what that returns, and tensors.",
+    "A433": (
+        "A function of NumPy arrays is called between kernels, on whole tensors. The steps of a loop are one kernel, so no fl.extern "
+        "stands among them, unless none of them changes its inputs."
+    ),
     "A900": "Part of the language that this version does not build yet.",
 }
 PLAN: dict[str, str] = {
@@ -178,6 +183,10 @@ BUILD: dict[str, str] = {
     "B004": "The output exists and was not written by fluorite, so it is not replaced. --force replaces it.",
     "B005": "The runtime library that travels with a built model is not installed beside the compiler.",
     "B006": "The folder cannot be written: no room, read-only, or not there. Nothing was left behind.",
+    "B007": (
+        "A model in a folder, or in another process, finds the function of an fl.extern by its module and name. This one has none: it is a "
+        "lambda, local, or in a file that was not imported."
+    ),
     "B010": "The build cache cannot be written. FLUORITE_CACHE names another folder.",
     "B011": "No C compiler was found. It is needed to link the kernels (cc, gcc or clang), not to run what was built.",
     "B020": "Kernels for this target are compiled, but this version runs models on the CPU.",
@@ -202,6 +211,7 @@ RUN: dict[str, str] = {
     "R008": "FLUORITE_THREADS is neither a number nor `all`.",
     "R009": "The library of kernels cannot be loaded.",
     "R010": "A weights file cannot be read, is damaged, or lacks a tensor.",
+    "R011": "The model calls a function of a Python module, fl.extern, that cannot be imported here.",
     "R101": "An input is missing, or there are too many.",
     "R102": "An input is given twice, by position and by name.",
     "R103": "The method has no input of that name.",
@@ -226,6 +236,7 @@ RUN: dict[str, str] = {
     "R120": "With these inputs an axis would have a negative extent.",
     "R121": "A maximum or minimum over nothing has no value.",
     "R122": "With these inputs a stage reads a tensor that has no elements.",
+    "R123": "The function of an fl.extern raised an error, or returned an array of another shape or type than the stage has.",
     "R201": "A reader of data was given something without a meaning: a size, a column, a part, or an order that it cannot read in.",
     "R202": "A file of data cannot be read, or is not of the kind that it was given as.",
     "R203": "A line of a CSV file has other cells than the first, or a cell that is no number of the type that is wanted.",

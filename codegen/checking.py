@@ -162,7 +162,8 @@ def kernel_calls(
 def _native(compiled: Compiled, parameters: Mapping[str, Array]) -> Call:
     """Calls of the compiled model in this process. Each begins with these parameters; where methods change some, it is a transition."""
     constants = {t.path: np.asarray(t.value) for t in compiled.graph.leaves if t.kind == "constant"}
-    model = assemble(compiled.manifest(compiled.graph.name), compiled.library, {**constants, **parameters})
+    manifest, functions = compiled.manifest(compiled.graph.name), compiled.graph.functions
+    model = assemble(manifest, compiled.library, {**constants, **parameters}, functions=functions)
 
     def call(method: str, arrays: tuple[Array, ...]) -> Any:
         if not compiled.graph.updates:

@@ -22,7 +22,7 @@ from fluorite.schedule.sections import AtMost, Between, Buckets
 from .cache import cached_file, key_of
 from .lowered import Lowered, extents_of, structure_hash
 from .runtime.manifest import FORMAT as MANIFEST_FORMAT
-from .statements import Kernel
+from .statements import Call, Kernel
 from .target import CodeTarget
 from .twins import code_names
 from .workspace import workspace
@@ -72,7 +72,7 @@ def emission_hash() -> str:
 
 def compile_kernels(variants: Sequence[Lowered], target: CodeTarget, use_cache: bool = True) -> Path:
     """The shared library of all kernels. TVM is imported only if the cache does not have it."""
-    kernels = [k for v in variants for k in v.kernels]
+    kernels = [k for v in variants for k in v.kernels if k.call is None]
     texts = [f"{k.text()}\n{k.symbols}" for k in kernels]
     key = key_of(emission_hash(), TVM, TVM_FFI, repr(target.config), *texts)
     return cached_file(key, ".so", lambda path: _link(kernels, target, path), use_cache)
@@ -121,7 +121,21 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
         **({"memory": {"limit": most}} if (most := compiled.plan.limit) is not None else {}),
         "parameters": [_parameter(t, stored[t.id]) for t in parameters],
         "methods": {m.name: _method(compiled, m) for m in g.methods},
+        **({"externs": called} if (called := _externs(compiled)) else {}),
     }
+
+
+def _externs(compiled: Compiled) -> dict[str, Any]:
+    """What is called in the place of which kernel."""
+    kernels = {k.name: (k, k.call) for v in compiled.variants for k in v.kernels}
+    return {name: _extern(k, call) for name, (k, call) in kernels.items() if call is not None}
+
+
+def _extern(k: Kernel, call: Call) -> dict[str, Any]:
+    place = {b.id: n for n, b in enumerate(k.arguments)}
+    taken = {} if call.taken is None else {"taken": place[call.taken]}
+    dtypes = [b.dtype for b in k.arguments]
+    return {"stage": call.path, "function": call.function, "dtypes": dtypes, "operands": [place[i] for i in call.operands], **taken}
 
 
 def _parameter(t: Leaf, stored: str) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from fluorite.algo.data.reading import streams
 from fluorite.algo.errors import BuildError, PlanError, Problem
+from fluorite.algo.externs import found_again
 from fluorite.algo.graph import Graph
 from fluorite.algo.numerics import NO_CASTS
 from fluorite.algo.parameters import initial_parameters
 from fluorite.algo.program import Program, trace
 from fluorite.algo.specialise import specialise
+from fluorite.algo.stages import Stage
 from fluorite.schedule import ExecutionPlan, fill, holes_of
 from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
@@ -209,7 +211,7 @@ def compile(
     def initial(other: int | None) -> dict[str, np.ndarray[Any, Any]]:
         return initial_parameters(graph, seed if other is None else other)
 
-    made = assemble(manifest, library, parameter_arrays(graph, seed), initial, read)
+    made = assemble(manifest, library, parameter_arrays(graph, seed), initial, read, graph.functions)
     if weights is not None:
         made.load(weights)
     return made
@@ -246,11 +248,23 @@ def build(
         from .gpu import cross_build, folder
 
         return folder.write(cross_build(graph, chosen, strict=strict), output, force=force)
+    if problems := [p for s in graph.stages if (p := _lost(s)) is not None]:
+        raise BuildError(problems)
     manifest, library = ready(graph, chosen, cache, strict)
     parameters = parameter_arrays(graph, seed)
     if weights is not None:
-        loaded = assemble(manifest, library, parameters)
+        loaded = assemble(manifest, library, parameters, functions=graph.functions)
         loaded.load(weights)
         parameters = {k: np.asarray(v) for k, v in loaded.parameters.items()}
     named = {**manifest, "name": name or Path(output).name}
     return artifact.write(named, library, parameters, output, model_file=model_file, force=force)
+
+
+def _lost(s: Stage) -> Problem | None:
+    """B007: nobody who loads the built model would find the function of an extern."""
+    if s.extern is None or found_again(s.extern.function) is not None:
+        return None
+    asked = f"{s.path} is computed by {s.extern.label}"
+    why = "a model that is loaded finds a function by its module and name, and this one is at the top of no module that can be imported"
+    instead = ("a file of its own for it, imported",)
+    return Problem("B007", "build", path=s.path, source=s.source or None, asked=asked, why=why, try_=instead)

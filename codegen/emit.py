@@ -20,7 +20,7 @@ from fluorite.algo.rewriting import children, landings, walk
 from .float_operations import le, lt, ne
 from .intrinsics import INTRINSICS
 from .narrow_floats import FORMATS
-from .statements import Allocate, Buffer, Comb, Deal, Fetch, For, If, Kernel, Sequence, Statement, Store, Weave, While
+from .statements import Allocate, Buffer, Call, Comb, Deal, Fetch, For, If, Kernel, Sequence, Statement, Store, Weave, While
 from .tvm_adapter import LOOP_KIND, ForKind, prefetch, tirx
 
 SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared"}
@@ -84,6 +84,8 @@ class _Emitter:
                 return self.woven(s)
             case Comb():
                 return self.combed(s)
+            case Call():
+                raise InternalError("code for what is called on the host")
         raise TypeError(type(s))
 
     def flat(self, s: Statement) -> list[Any]:

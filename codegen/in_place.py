@@ -2,7 +2,8 @@
 
 It is right where the kernel that makes the new value reads each element of the old one for the new element at the same place alone, each
 is written once, and no later kernel reads the old value. The kernel then has one argument for both, so that no two arguments share
-memory. What is not right stays a copy: the new value goes to memory of its own, and over the old one when the call has done all else.
+memory. What is not right stays a copy: the new value goes to memory of its own, and over the old one when the call has done all else. So
+it is in methods that call functions of the user's, which may fail: a call changes all of the state or none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import reads, rewrite
 from fluorite.algo.stages import Stage
 
-from .statements import Allocate, Comb, Deal, Fetch, For, If, Kernel, Statement, Store, Weave, While, sequence
+from .statements import Allocate, Call, Comb, Deal, Fetch, For, If, Kernel, Statement, Store, Weave, While, sequence
 from .statements import Sequence as Several
 from .statements import walk as statements
 
@@ -23,9 +24,12 @@ from .statements import walk as statements
 def overwriting(g: Graph, kernels: Sequence[Kernel], methods: Sequence[str]) -> tuple[tuple[Kernel, ...], Mapping[int, int]]:
     """The kernels, some of which write new values over old ones, and by each such new value (a stage) the old one (a leaf)."""
     out, found = list(kernels), dict[int, int]()
+    calling = {method for k, method in zip(kernels, methods, strict=True) if k.call is not None}
     for new, leaf in g.updates.items():
         stage = g.stage(new)
         assert stage is not None
+        if stage.method in calling:
+            continue
         mine = [n for n, method in enumerate(methods) if method == stage.method]
         at = next(n for n in mine if any(b.id == new for b in out[n].outputs))
         if any(b.id == leaf.id for n in mine if n > at for b in out[n].inputs):
@@ -57,6 +61,8 @@ def _is_safe(s: Statement, new: int, old: int) -> bool:
             return not mine or (b == new and all(_same(r.index, index) for r in mine))
         case Fetch():
             return not any(r.source == old for i in s.index for r in reads(i))
+        case Call():
+            return False
         case If():
             return not any(r.source == old for r in reads(s.condition))
         case While():

@@ -12,7 +12,7 @@ from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.expr import Size
 from fluorite.algo.extent import symbols_of
 from fluorite.algo.graph import Graph
-from fluorite.algo.rewriting import walk
+from fluorite.algo.rewriting import reads, walk
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, GpuThreads, Reorder, Rfactor, Tile
 from fluorite.schedule.grouping import Group
@@ -25,7 +25,7 @@ from fluorite.schedule.unscheduled import unscheduled
 
 from .in_place import overwriting
 from .lowering import KernelPlan, lower
-from .statements import Kernel
+from .statements import Buffer, Call, Kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ def lower_all(scheduled: Scheduled, when: Mapping[str, int] | None = None, suffi
     fixed: set[int] = set()
     for n, group in enumerate(scheduled.groups):
         plan = kernel_plan(scheduled, group, n, suffix)
-        kernel, found, shaped = lower(scheduled.graph, plan, scheduled.machine.lanes, last)
+        kernel, found, shaped = host_call(scheduled.graph, plan) or lower(scheduled.graph, plan, scheduled.machine.lanes, last)
         problems += found
         nests |= shaped
         if kernel is None:
@@ -109,6 +109,19 @@ def lower_all(scheduled: Scheduled, when: Mapping[str, int] | None = None, suffi
         raise PlanError(sorted(dict.fromkeys(problems), key=lambda p: (p.file or "", p.line or 0, p.column or 0)))
     made, in_place = (tuple(kernels), {}) if scheduled.machine.is_gpu else overwriting(scheduled.graph, kernels, methods)
     return Lowered(scheduled, made, tuple(methods), frozenset(setup), nests, dict(when or {}), in_place)
+
+
+def host_call(g: Graph, plan: KernelPlan) -> tuple[Kernel, list[Problem], Mapping[int, Nest]] | None:
+    """Of an extern, what stands in a kernel's place: the call of its function."""
+    s = plan.stages[-1]
+    if s.extern is None or len(plan.stages) > 1:
+        return None
+    operands = tuple(r.source for r in s.handed)
+    taken = reads(s.value)[0].source if s.extern.conditional else None
+    buffers = [Buffer(i, t.name, t.dtype, t.shape) for i, t in ((i, g[i]) for i in s.sources)]
+    call = Call(s.path, s.extern.label, s.id, operands, taken)
+    out = Buffer(s.id, s.name, s.dtype, s.extents)
+    return Kernel(plan.name, tuple(buffers), (out,), (), call, (s.path,)), [], {}
 
 
 def kernel_plan(scheduled: Scheduled, group: Group, number: int, suffix: str = "") -> KernelPlan:

@@ -109,7 +109,18 @@ class Comb:
     lanes: int
 
 
-Statement = Store | Fetch | If | For | While | Sequence | Allocate | Deal | Weave | Comb
+@dataclass(frozen=True)
+class Call:
+    """target = function(operands), a function of NumPy arrays called on the host for the stage `path`, if the bool `taken` says so."""
+
+    path: str
+    function: str
+    target: int
+    operands: tuple[int, ...]
+    taken: int | None = None
+
+
+Statement = Call | Store | Fetch | If | For | While | Sequence | Allocate | Deal | Weave | Comb
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,11 @@ class Kernel:
     @property
     def arguments(self) -> tuple[Buffer, ...]:
         return (*self.inputs, *self.outputs)
+
+    @property
+    def call(self) -> Call | None:
+        """What is called in the kernel's place, where no code is made for it."""
+        return self.body if isinstance(self.body, Call) else None
 
     def text(self) -> str:
         names: dict[int, str] = {}
@@ -198,6 +214,10 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
     match s:
         case Store():
             yield f"{pad}{names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}] = {text(s.value)}"
+        case Call():
+            given = ", ".join(names[i] for i in s.operands)
+            asked = "" if s.taken is None else f"if {names[s.taken]}: "
+            yield f"{pad}{asked}{names[s.target]} = {s.function}({given}) of NumPy, for {s.path}"
         case Fetch():
             yield f"{pad}prefetch {names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}]"
         case Deal():

@@ -184,6 +184,11 @@ CODES: dict[str, str] = {
         "The stages of one recurrence are computed together, step by step. They are not computed at a loop of another stage, nor other "
         "stages at theirs; a recurrence of one stage may be, where it reads itself at its own place."
     ),
+    "P274": (
+        "An fl.extern is computed by a function of NumPy arrays, whole and outside all kernels: no directive changes it, nothing is "
+        "computed inside it, nothing shares a kernel with it, and its inputs are as the algorithm says."
+    ),
+    "P275": "An fl.extern calls a function of Python's, which the kernels of a GPU do not.",
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."

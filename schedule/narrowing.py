@@ -48,7 +48,7 @@ def narrowed(graph: Graph, types: Mapping[int, str], parameters: str | None = No
 
 def _computes(s: Stage | None) -> bool:
     """Whether a float enters the stage."""
-    return s is not None and any(kind(n.dtype) == "float" for n in walk(s.value))
+    return s is not None and s.extern is None and any(kind(n.dtype) == "float" for n in walk(s.value))
 
 
 @dataclass
@@ -71,14 +71,14 @@ class _Narrowing:
     def dtype(self, t: Leaf | Stage) -> str:
         """The type in which a tensor of the algorithm is stored from now on."""
         if isinstance(t, Leaf):
-            constant = t.kind == "parameter" and all(t.path not in m.updates for m in self.graph.methods)
+            constant = t.kind == "parameter" and t.id not in self.graph.handed and all(t.path not in m.updates for m in self.graph.methods)
             stored = self.parameters if constant else None
             return stored if stored is not None and wider(t.dtype, stored) else t.dtype
         return ARITHMETIC if self.shrinks(t) and t.id not in self.graph.outputs else t.dtype
 
     def shrinks(self, s: Stage) -> bool:
         """Whether the stage's own arithmetic gets a narrower type: float64 of the algorithm."""
-        return s.id in self.types and s.clock is None and any(n.dtype == "float64" for n in walk(s.value))
+        return s.id in self.types and s.clock is None and s.id not in self.graph.handed and any(n.dtype == "float64" for n in walk(s.value))
 
     # ------------------------------------------------------------ stages
     def rewritten(self, s: Stage) -> tuple[Stage, ...]:

@@ -20,6 +20,7 @@ from fluorite.algo.tensor import conjuncts
 from fluorite.algo.wellformed import excess
 
 from .directives import Cache, ComputeInline, Directive, FindBest, Layout, Pack, Rfactor, StageIn
+from .externs import require_rewritable
 from .notation.places import Place
 from .notation.yaml_reader import nearest
 from .storage_rewrites import layout, pad, pads_of
@@ -31,6 +32,7 @@ def refused(place: Place, code: str, s: Stage, asked: str, why: str = "", *try_:
 
 def rewrite_stage(g: Graph, s: Stage, d: Directive, lanes: Callable[[str], int] = lambda _: 16) -> tuple[Graph, Stage]:
     """The graph with one rewrite of stage s carried out, and what s has become. `lanes(dtype)` are those of the target's widest vector."""
+    require_rewritable(g, s, d)
     if s.clock is not None and not isinstance(d, StageIn | Pack):
         raise _of_recurrence(s, d.at(), d.label())
     if s.is_carry:
@@ -422,6 +424,9 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
         raise _of_recurrence(s, place, "compute_inline")
     if s.id in g.outputs:
         raise refused(place, "P225", s, f"compute_inline: {s.name} is a result of {s.method}", "it must be stored", "compute_root")
+    if s.id in g.handed:
+        why = "a function of NumPy arrays makes it, or is given it"
+        raise refused(place, "P225", s, f"compute_inline: {s.name}", why, "compute_root")
     if s.id in g.carried:
         why = "it is stored for the next turn"
         raise refused(place, "P225", s, f"compute_inline: {s.name} is what a loop carries, makes or asks at each turn", why, "compute_root")

@@ -11,6 +11,7 @@ from fluorite.algo.numerics import NO_CASTS, Casts
 from fluorite.algo.stages import Stage
 
 from .directives import Cache, ComputeInline, ComputeRoot, Directive, FindBest, Layout, Pack, Pad, Rfactor, StageIn
+from .externs import extern_problems
 from .grouping import Apart, Group, Placement, group_stages
 from .loop_checks import loop_problems
 from .machine import Machine
@@ -244,6 +245,7 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
     if not work.problems:
         work.take_default(default, machine)
     together, apart = work.together(), work.apart()
+    work.problems += extern_problems(work.graph, work.chosen, work.placements(), together, machine)
     work.inline()
     placements = work.placements()
     groups: tuple[Group, ...] = ()

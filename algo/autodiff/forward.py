@@ -18,7 +18,7 @@ from ..trees import leaves, refilled, same_shape
 from .algebra import add, converted, is_zero, zero
 from .emitting import Emitter
 from .local import active_nodes
-from .reach import Adjoint, condition_of, reader, unknown, upstream
+from .reach import Adjoint, condition_of, opaque, reader, unknown, upstream
 from .reductions import under_reduction
 from .rules import PULL
 from .sweep import no_derivative
@@ -98,6 +98,8 @@ class _Forward:
         if s.id in self.builder.rules:
             why = "a rule for what arrives says nothing of what leaves"
             raise refuse("A171", f"the tangent of {s.name}, which has a derivative of its own", why, "fl.vjp")
+        if s.extern is not None:
+            raise opaque(s, forward=True)
         value = self._tangent(s.value)
         reduction: Reduction | None = None
         if s.reduction is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ..building import Builder
+from ..building import Builder, placed
 from ..errors import AlgorithmError
 from ..expr import Expr, Read, refuse
 from ..passing import bound
@@ -43,9 +43,17 @@ def elements_of(t: Tensor) -> Adjoint:
     return lambda index: bound(t).resolve(tuple(index), {}, ())
 
 
+def opaque(s: Stage, forward: bool = False) -> AlgorithmError:
+    """The refusal of a function of NumPy's that nobody gave a derivative, or none that forward mode could use."""
+    why, instead = "what its function does is not known", "vjp="
+    if forward:
+        why, instead = f"{why}, and vjp= is for reverse mode only", "fl.vjp"
+    return placed(refuse("A171", f"the derivative of fl.extern {s.name}", why, instead, "fl.stop_gradient"), s.source, s.path)
+
+
 def unknown(what: str) -> AlgorithmError:
     """The refusal of what has no rule."""
     return refuse("A171", f"the derivative of {what}", "nobody said what it is", "fl.custom_vjp around it", "fl.stop_gradient")
 
 
-__all__ = ["Adjoint", "condition_of", "elements_of", "reader", "unknown", "upstream"]
+__all__ = ["Adjoint", "condition_of", "elements_of", "opaque", "reader", "unknown", "upstream"]

@@ -29,7 +29,7 @@ from .indices import tidied
 from .local import active_nodes, arrivals, decided
 from .masking import under_predicates
 from .predicates import Predicate, conjunction, holds_data
-from .reach import Adjoint, condition_of, reader, upstream
+from .reach import Adjoint, condition_of, opaque, reader, upstream
 from .reductions import under_reduction
 from .rules import is_bounded
 from .solving import Gather, Transpose, gather
@@ -140,6 +140,8 @@ class Sweep:
                 self._arrive(s, adjoint)
 
     def _arrive(self, s: Stage, adjoint: Adjoint) -> None:
+        if s.extern is not None:
+            raise opaque(s)
         origin = self.builder.transposes.get(s.id)
         if origin is not None:  # the transpose of a transpose reads by the map that the first one was solved for
             axes, extents, predicates, value = origin.axes, dict(origin.extents), origin.predicates, origin.body

@@ -20,6 +20,7 @@ from ..requirements import unguarded_reads
 from ..rewriting import axes_of, landings, walk
 from ..scatter import has_identity
 from ..stages import Stage
+from .calling import called
 from .contraction import multiply, splits
 from .elementary import BOUNDARY, OPERATORS, Array, convert, literal
 from .ranking import rank
@@ -75,7 +76,7 @@ class Evaluation:
     def stage(self, s: Stage, sources: Mapping[int, Array]) -> Array:
         """The stage's array, of its dtype (float64 for float32 when wide)."""
         spatial, reduced = self.extents(s)
-        if 0 not in spatial and 0 not in reduced and not all(sources[i].size for i in s.sources):
+        if s.extern is None and 0 not in spatial and 0 not in reduced and not all(sources[i].size for i in s.sources):
             for r in unguarded_reads(s.value):
                 if not sources[r.source].size:
                     raise _refused(
@@ -89,6 +90,8 @@ class Evaluation:
         out = np.empty(spatial, held(result) if s.reduction else result)
         if not self.taken(s, sources):
             return np.zeros(spatial, result)
+        if s.extern is not None:
+            return convert(called(s, [convert(sources[r.source], r.dtype) for r in s.handed], spatial), result)
         axes = (*s.axes, *s.reduce_axes)
         with np.errstate(all="ignore"):
             if s.reduction is None:

@@ -10,11 +10,13 @@ import numpy as np
 from ..dtypes import NARROW, kind
 from ..expr import Axis, Const, Expr, Op, Read, Size
 from ..graph import Graph
+from ..interpreter.calling import called
 from ..interpreter.contraction import multiply, splits
 from ..interpreter.reading import Box, gather
 from ..interpreter.stages import IDENTITY, SLAB, Evaluation, Point, Ranges, Shape, apply, extreme, limit, slabs, slabs_for
 from ..rewriting import landings, reads, walk
 from ..stages import Stage
+from .calling import sampled_call
 from .casts import NO_CASTS, Casts, rounded
 from .classes import accumulation, formats
 from .ranking import ranked
@@ -66,6 +68,11 @@ class EnclosingEvaluation(Evaluation):
 
     def _bounded(self, s: Stage, sources: Mapping[int, Enclosure]) -> Enclosure:
         spatial, reduced = self.extents(s)
+        if s.extern is not None:
+            if not self.taken(s, {i: e.value for i, e in sources.items()}):
+                return Enclosure(np.zeros(spatial, self.working(s.dtype)))
+            given = [(sources[r.source], r.dtype) for r in s.handed]
+            return sampled_call(lambda arrays: called(s, arrays, spatial), given, self.working(s.dtype))
         with np.errstate(all="ignore"):
             out = _Parts(spatial, self.working(s.dtype))
             if s.reduction is None:

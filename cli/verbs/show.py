@@ -211,7 +211,7 @@ def _code(lowered: Lowered, kernels: Sequence[Kernel], target: CodeTarget, at: s
     from fluorite.codegen.emit import emit
     from fluorite.codegen.tvm_adapter import compile_functions
 
-    module = compile_functions({k.name: emit(k) for k in kernels}, target.dict()).mod
+    module = compile_functions({k.name: emit(k) for k in kernels if k.call is None}, target.dict()).mod
     return str(module.inspect_source("s" if at == "asm" else "ll"))
 
 

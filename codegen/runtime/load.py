@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import host, library, threads, weights
+from .calling import externs, with_externs
 from .errors import Problem, artifact_error, artifact_problem
 from .feeding import Stream
 from .ffi import Function
@@ -38,7 +39,9 @@ def open_folder(folder: str | Path) -> tuple[Manifest, Callable[[str], Function]
     arrays = _parameters(folder, manifest)
     count = threads.chosen(raw.get("threads", "all"))
     library.load_runtime(folder / library.RUNTIME)
+    called = externs(raw)
     function, parallel = _functions(folder / KERNELS)
+    function = with_externs(function, called)
     return manifest, function, arrays, count if parallel else 0, lambda seed: _parameters(folder, manifest) if seed is None else None
 
 
@@ -61,14 +64,16 @@ def assemble(
     parameters: Mapping[str, Array],
     initial: Initial | None = None,
     streams: Mapping[str, Stream] | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Model:
     """A model from what the compiler made, without a folder in between; for the machine and process that compiled it.
 
-    Copies the parameters, in the types in which the model stores them. Raises ArtifactError.
+    Copies the parameters, in the types in which the model stores them. `functions` are those of the externs, by path. Raises ArtifactError.
     """
     count = threads.chosen(manifest.get("threads", "all"))
     library.load_runtime(library.installed_runtime() or Path(library.RUNTIME))
-    function, parallel = _functions(kernels.absolute())
+    found, parallel = _functions(kernels.absolute())
+    function = with_externs(found, externs(manifest, functions or {}))
     parsed = parse(manifest)
     stored = {name: array.dtype for name, array in parameters.items()} | {spec.name: spec.numpy for spec in parsed.parameters}
     arrays = {name: aligned(array.shape, stored[name]) for name, array in parameters.items()}

@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fluorite.algo.clock import Clock
+from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis
 from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
+from fluorite.algo.externs import found_again
 from fluorite.algo.graph import Graph, Method
 from fluorite.algo.rewriting import children
-from fluorite.algo.stages import Leaf, Reduction, Stage, Turn
+from fluorite.algo.stages import Extern, Leaf, Reduction, Stage, Turn
+
+from ..runtime.calling import imported
 
 
 def graph_data(graph: Graph) -> dict[str, Any]:
@@ -141,16 +145,34 @@ def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
         s.clock and [nodes.number(s.clock.axis), s.clock.group, s.clock.reverse],
         None if s.when is None else nodes.number(s.when),
         s.turn and [s.turn.group, s.turn.next, s.turn.condition],
+        s.extern and [_found(s, s.extern), [[nodes.number(a), to_json(n)] for a, n in s.extern.reading], s.extern.conditional],
     ]
 
 
 def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
-    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when, turn = data
+    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when, turn, called = data
     clock = ticks and Clock(_axes(ticks[:1], nodes)[0], *ticks[1:])
     made = reduction and Reduction(reduction[0], _axes(reduction[1], nodes), tuple(map(extent_of, reduction[2])))
     shape = tuple(map(extent_of, extents))
     condition, loop = None if when is None else nodes[when], turn and Turn(*turn)
-    return Stage(i, path, method, _axes(axes, nodes), shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, loop)
+    extern = called and _extern_of(path, called, nodes)
+    own = _axes(axes, nodes)
+    return Stage(i, path, method, own, shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, loop, extern)
+
+
+def _extern_of(path: str, data: Sequence[Any], nodes: Sequence[Expr]) -> Extern:
+    function, reading, conditional = data
+    axes = _axes([n for n, _ in reading], nodes)
+    return Extern(imported(path, function), tuple(zip(axes, (extent_of(n) for _, n in reading), strict=True)), conditional)
+
+
+def _found(s: Stage, extern: Extern) -> str:
+    """module:name of a function that another process can find. Raises BuildError."""
+    if (name := found_again(extern.function)) is None:
+        asked, why = f"{s.path} is computed by {extern.label}", "another process does not find this function by its module and name"
+        instead = ("a file of its own for it, imported",)
+        raise BuildError(Problem("B007", "build", path=s.path, source=s.source or None, asked=asked, why=why, try_=instead))
+    return name
 
 
 def _axes(numbers: Sequence[int], nodes: Sequence[Expr]) -> tuple[Axis, ...]:

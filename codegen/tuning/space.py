@@ -183,10 +183,11 @@ def _place(when: Mapping[str, int]) -> str:
 
 
 def open_stages(scheduled: Scheduled) -> Chosen:
-    """What the default scheduler decided; stages about which it says nothing have no directives."""
+    """What the default scheduler decided; stages about which it says nothing have no directives. Externs never have any."""
     decided = {path: ds for path, ds in scheduled.chosen.items() if scheduled.decided_by[path] == "default"}
     silent = {s.path: () for s in scheduled.graph.stages if s.path not in scheduled.chosen}
-    return {**decided, **silent}
+    externs = scheduled.graph.functions
+    return {path: ds for path, ds in {**decided, **silent}.items() if path not in externs}
 
 
 def _moved(rng: random.Random, hole: OpenHole, value: Any) -> Any:

@@ -48,7 +48,7 @@ class Workbench:
         self.slots.pop(slot, None)
         try:
             compiled = compile_graph(self.graph, ExecutionPlan.from_yaml(plan))
-            self.slots[slot] = assemble(compiled.manifest(self.graph.name), compiled.library, self.arrays)
+            self.slots[slot] = assemble(compiled.manifest(self.graph.name), compiled.library, self.arrays, functions=self.graph.functions)
         except (PlanError, AlgorithmError) as error:
             return {"ok": False, "failure": "illegal", "why": _sentence(error)}
         except BuildError as error:

@@ -85,6 +85,10 @@ def carry(carried: dict[int, set[int]], s: int, readers: Iterable[Stage]) -> Non
 
 def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]:
     """Directives for the undecided stages, by path (rewrites among them, so some paths are of stages that these make)."""
+    externs = frozenset(s.id for s in g.stages if s.extern is not None)
+    if undecided.stages & externs:  # they have no loops, and nothing shares a kernel with them
+        rest = replace(undecided, stages=undecided.stages - externs)
+        return {**default_schedule(g, rest), **{g.path_of(i): () for i in undecided.stages & externs}}
     if undecided.machine.is_gpu:
         from ..default_gpu import default_gpu
 

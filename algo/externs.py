@@ -1,0 +1,159 @@
+"""``fl.extern``: a stage that a function of NumPy's computes, for what no index expression can say.
+
+The stage is opaque: it needs all of its inputs, has no loops, and nothing is written into it or computed inside it. Its value is the
+operation `extern` of the inputs, each read at axes of its own that run over the whole of it; in a branch a bool comes first that says
+whether the branch is taken, so that a function is called only where the algorithm calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from .autodiff.custom import custom_vjp
+from .building import call_site, current, placed
+from .dtypes import canonical
+from .errors import AlgorithmError
+from .expr import Axis, Expr, Op, Read, axis, refuse
+from .extent import Extent
+from .passing import settled
+from .stages import Extern, Stage
+from .tensor import Direct, Tensor, in_body
+from .trace import build_stage, copied
+from .wellformed import extent_of, name_of, require_size
+
+Function = Callable[..., Any]
+Pull = Callable[[tuple[Tensor, ...], Tensor], Any]
+
+
+def extern(function: Function, shape: Sequence[Extent], dtype: Any, *inputs: Any, vjp: Pull | None = None, name: str) -> Tensor:
+    """The tensor of this shape and type that ``function(*inputs)`` returns, a Python function of NumPy arrays.
+
+        def ranks(x): return scipy.stats.rankdata(x).astype(np.float32)
+        fl.extern(ranks, x.shape, fl.f32, x, name="ranks")
+
+    `shape` may hold symbolic extents (those of the inputs); the array returned has exactly that shape and `dtype`, which every call checks.
+    The function sees whole arrays that it cannot write to. It must be pure: the same inputs give the same result, nothing else is read or
+    changed; it is called once for each stage, or once in all where the inputs are parameters that stay, on the thread that calls the model.
+
+    `vjp(inputs, g)` is the derivative in reverse mode, written in the language: it takes the inputs as a tuple of tensors and what arrives
+    at the result, and returns a tuple of what arrives at each input, or None for 0; `fl.extern` in it calls NumPy again. Without it the
+    stage cannot be differentiated. There is no forward mode. A model that is built into a folder finds the function again by its module
+    and name, so it is defined at the top of a module that can be imported where the model is used.
+
+    In fl.scan, fl.vmap and fl.while_loop it may stand only if no step changes its inputs; give it the whole batch instead. On a GPU it is
+    refused. Raises AlgorithmError: no function, a shape that is none, a boundary view, an extern that a loop changes.
+    """
+    builder, source = current(), call_site()
+    try:
+        if in_body():
+            raise refuse("A431", "fl.extern inside a stage", "a stage's lambda computes one element", "fl.extern before the stage")
+        if not callable(function):
+            raise refuse("A431", f"fl.extern of {function!r}", "it calls a function of NumPy arrays", "fl.extern(np.linalg.inv, ...)")
+        call = _Call(function, _shape(shape), canonical(dtype), name_of(name, "a stage"), source)
+        if vjp is None:
+            return call(*inputs)
+        made: Tensor = custom_vjp(call, lambda *given: (call(*given), given), vjp)(*inputs)
+        return made
+    except AlgorithmError as error:
+        raise placed(error, source, "/".join([builder.method, *builder.scopes, str(name)])) from None
+
+
+def _shape(shape: Any) -> tuple[Extent, ...]:
+    if not isinstance(shape, list | tuple):
+        raise refuse("A431", f"fl.extern of the shape {shape!r}", "it is a tuple of extents", "x.shape", "() for one number")
+    found = tuple(extent_of(n, str(k), "shape") for k, n in enumerate(shape))
+    require_size(found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Call:
+    """An extern without its inputs. `source` is the line of the user's call."""
+
+    function: Function
+    shape: tuple[Extent, ...]
+    dtype: str
+    name: str
+    source: str
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __call__(self, *inputs: Any) -> Direct:
+        """The stage, with what it is given as stages before it."""
+        builder = current()
+        given = [self._given(x) for x in inputs]
+        names = _labels(given[0] if given and given[0].shape == self.shape else None, self.shape)
+        taken = [] if builder.when is None else [_taken(builder.when)]
+        ranges, arguments = dict[Axis, Extent](), list[Expr]()
+        for t in (*taken, *given):
+            mine = [axis(n) for n in _labels(t, t.shape)]
+            ranges |= dict(zip(mine, t.shape, strict=True))
+            arguments.append(Read(t.source, tuple(mine), t.dtype))
+        path = builder.unique(self.name)
+        made = Stage(
+            builder.fresh(),
+            path,
+            builder.method,
+            tuple(axis(n) for n in names),
+            self.shape,
+            self.dtype,
+            Op("extern", tuple(arguments), self.dtype, False),
+            op="extern",
+            role=builder.role,
+            source=self.source,
+            when=builder.when,
+            extern=Extern(self.function, tuple(ranges.items()), bool(taken)),
+        )
+        builder.named.add(made.id)
+        return builder.add(made)
+
+    def _given(self, value: Any) -> Direct:
+        """An input as a tensor that is stored; one that a derivative knows by another name is that tensor itself."""
+        from .ops.shapes import tensor
+
+        t = settled(tensor(value, "extern"), "fl.extern")
+        made = current().stages.get(t.source) if t.source in current().aliases else None
+        if made is None or (isinstance(made.value, Read) and _is_whole(made.value, made)):
+            return t
+        return copied(t, f"{self.name}/input", "derived")
+
+
+def _is_whole(read: Read, s: Stage) -> bool:
+    """Whether a stage is a copy, axis by axis, of what it reads."""
+    return len(read.index) == len(s.axes) and all(i is a for i, a in zip(read.index, s.axes, strict=True))
+
+
+def _labels(t: Tensor | None, shape: Sequence[Extent]) -> list[str]:
+    from .ops.shapes import labels
+
+    return labels(t.axis_names if t is not None else (None,) * len(shape))
+
+
+def _taken(when: Expr) -> Direct:
+    """The condition of the branch as a tensor: the host asks it before it calls the function."""
+    with current().branch(None):
+        made = build_stage([], lambda: when, name="taken", origin="derived")
+    assert isinstance(made, Direct)
+    return made
+
+
+def found_again(function: Any) -> str | None:
+    """module:name under which another process finds a function; None where it does not."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or module.startswith("__model_"):
+        return None
+    try:
+        there: Any = import_module(module)
+        for part in name.split("."):
+            there = getattr(there, part)
+    except (ImportError, AttributeError):
+        return None
+    return f"{module}:{name}" if there is function else None
+
+
+__all__ = ["extern", "found_again"]

@@ -1,0 +1,96 @@
+"""Functions of NumPy arrays that a model calls between its kernels: the manifest's `externs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from .errors import artifact_error, artifact_problem, run_error, run_problem
+from .tensors import bits_of, numpy_dtype
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Extern:
+    """One call in a kernel's place. It has the arguments of a kernel: tensors of `dtypes`, the result last. The function is given those at
+    the positions `operands`, if the bool at position `taken` says so or there is none; `stage` is the path of what it makes."""
+
+    stage: str
+    function: Callable[..., Any]
+    dtypes: tuple[np.dtype[Any], ...]
+    operands: tuple[int, ...]
+    taken: int | None = None
+
+    def __call__(self, *tensors: Any) -> None:
+        """Raises RunError: the function raises, or returns another shape or type than the stage has."""
+        if self.taken is not None and not _array(tensors[self.taken], self.dtypes[self.taken], False).item():
+            return
+        target = _array(tensors[len(self.dtypes) - 1], self.dtypes[-1], True)
+        given = [_array(tensors[k], self.dtypes[k], False) for k in self.operands]
+        try:
+            found = np.asarray(self.function(*given))
+        except Exception as error:
+            asked = f"the function of {self.stage} raised {type(error).__name__}: {error}"
+            raise run_error(run_problem("R123", asked)) from error
+        if found.shape != target.shape or found.dtype != target.dtype:
+            asked = f"the function of {self.stage} returned {found.dtype.name}{list(found.shape)}"
+            raise run_error(run_problem("R123", asked, f"the stage is {target.dtype.name}{list(target.shape)}"))
+        target[...] = found
+
+
+class _Memory:
+    """The memory of a tensor as NumPy takes it."""
+
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], writeable: bool) -> None:
+        self.__array_interface__ = {"version": 3, "data": (address, not writeable), "shape": shape, "typestr": dtype.str}
+
+
+def _array(tensor: Any, dtype: np.dtype[Any], writeable: bool) -> Array:
+    """The tensor's memory as an array, which lives no longer than the call."""
+    stored = bits_of(np.empty(0, dtype)).dtype
+    return np.asarray(_Memory(tensor.data_ptr(), tuple(tensor.shape), stored, writeable)).view(dtype)
+
+
+def externs(manifest: Mapping[str, Any], given: Mapping[str, Callable[..., Any]] | None = None) -> dict[str, Extern]:
+    """What a model calls, by the name of the kernel that it stands for; the functions from `given`, by path, else from their modules.
+
+    Raises ArtifactError where a function is not found.
+    """
+    return {
+        name: Extern(
+            e["stage"],
+            given[e["stage"]] if given is not None and e["stage"] in given else imported(e["stage"], e["function"]),
+            tuple(map(numpy_dtype, e["dtypes"])),
+            tuple(e["operands"]),
+            e.get("taken"),
+        )
+        for name, e in manifest.get("externs", {}).items()
+    }
+
+
+def imported(stage: str, function: str) -> Callable[..., Any]:
+    """The function called module:name. Raises ArtifactError."""
+    module, _, name = function.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        asked = f"{stage} is computed by {name} of the module {module}, which is not there ({error})"
+        raise artifact_error(artifact_problem("R011", asked, f"put {module} where Python finds it")) from None
+    if not callable(found):
+        raise artifact_error(artifact_problem("R011", f"{stage} is computed by {function}, which is no function"))
+    return found  # type: ignore[no-any-return]
+
+
+def with_externs(kernels: Callable[[str], Any], called: Mapping[str, Extern]) -> Callable[[str], Any]:
+    """The functions of a model by name: its kernels, and what is called in the place of some."""
+    return (lambda name: called[name] if name in called else kernels(name)) if called else kernels
+
+
+__all__ = ["Extern", "externs", "imported", "with_externs"]
