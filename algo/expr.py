@@ -32,7 +32,9 @@ class _Interned(type):
         node = cls._nodes.get(key)
         if node is None:
             node = super().__call__(*args)
-            object.__setattr__(node, "depth", 1 + _deepest(args))
+            operands = node._operands()
+            object.__setattr__(node, "operands", operands)
+            object.__setattr__(node, "depth", 1 + max([e.depth for e in operands], default=0))
             cls._nodes[key] = node
         return node
 
@@ -40,25 +42,17 @@ class _Interned(type):
 def _field_key(value: Any) -> Any:
     if isinstance(value, Expr):
         return id(value)
+    if isinstance(value, str):
+        return value
     if isinstance(value, tuple):
         return tuple(map(_field_key, value))
     return (type(value), repr(value)) if isinstance(value, (float, int)) else value
 
 
-def _deepest(args: tuple[Any, ...]) -> int:
-    """The depth of the deepest node among the fields of a node."""
-    deepest = 0
-    for value in args:
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Expr) and part.depth > deepest:
-                deepest = part.depth
-    return deepest
-
-
 @dataclass(frozen=True, eq=False)
 class Expr(OwnOperators, metaclass=_Interned):
-    """A scalar as a function of axes. `dtype` is its element type; a weak one yields to the other operand's. `depth` is the number of
-    nodes on the longest way down."""
+    """A scalar as a function of axes. `dtype` is its element type; a weak one yields to the other operand's. `operands` are the
+    expressions that it is made of, `depth` is the number of nodes on the longest way down."""
 
     __array_priority__: ClassVar[int] = 1000
     if TYPE_CHECKING:
@@ -68,7 +62,12 @@ class Expr(OwnOperators, metaclass=_Interned):
         @property
         def weak(self) -> bool: ...
         @property
+        def operands(self) -> tuple[Expr, ...]: ...
+        @property
         def depth(self) -> int: ...
+
+    def _operands(self) -> tuple[Expr, ...]:
+        return ()
 
     def __add__(self, other: Any) -> Expr:
         return binary("add", self, other)
@@ -227,6 +226,9 @@ class Read(Expr):
     dtype: str
     weak: ClassVar[bool] = False
 
+    def _operands(self) -> tuple[Expr, ...]:
+        return self.index
+
 
 @dataclass(frozen=True, eq=False)
 class Access(Expr):
@@ -237,6 +239,9 @@ class Access(Expr):
     dtype: str
     weak: ClassVar[bool] = False
 
+    def _operands(self) -> tuple[Expr, ...]:
+        return self.index
+
 
 @dataclass(frozen=True, eq=False)
 class Op(Expr):
@@ -244,6 +249,9 @@ class Op(Expr):
     args: tuple[Expr, ...]
     dtype: str
     weak: bool
+
+    def _operands(self) -> tuple[Expr, ...]:
+        return self.args
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +264,9 @@ class Reduce(Expr):
     body: Expr
     dtype: str
     weak: ClassVar[bool] = False
+
+    def _operands(self) -> tuple[Expr, ...]:
+        return (self.body,)
 
 
 _fresh = itertools.count()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from .expr import Access, Axis, Expr, Op, Reduce, refuse
 from .extent import Dim, Extent, at_most, nonnegative
 from .linear import Linear, linear, simplify
-from .rewriting import children, walk
+from .rewriting import walk
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def _accesses(e: Expr) -> Iterator[tuple[Access, bool]]:
         if isinstance(n, Access):
             yield n, guarded
         lazy = isinstance(n, Op) and n.op == "where"
-        pending += reversed([(c, guarded or (lazy and k > 0)) for k, c in enumerate(children(n))])
+        pending += reversed([(c, guarded or (lazy and k > 0)) for k, c in enumerate(n.operands)])
 
 
 def infer(axes: tuple[Axis, ...], value: Expr, given: Mapping[str, Extent]) -> dict[Axis, Extent]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from .expr import SYMBOL, Access, Axis, Const, Expr, Op, Read, Reduce, Size
-from .rewriting import children, landings, walk
+from .rewriting import landings, walk
 
 _LARGE = 500
 """Nodes of a tree that is written in one piece."""
@@ -14,25 +14,28 @@ _PART = 8
 """Nodes of a shared part that gets a name."""
 
 
-def show(e: Expr, name: Callable[[int], str] = lambda i: f"%{i}") -> str:
-    """The expression as one would write it: of a large or deep one first the parts that it uses, then what it is of these."""
+def show(e: Expr, name: Callable[[int], str] = lambda i: f"%{i}", labels: Mapping[Axis, str] | None = None) -> str:
+    """The expression as one would write it: of a large or deep one first the parts that it uses, then what it is of these.
+
+    `labels` are what axes are called here, where not by their own names.
+    """
     named: dict[Expr, str] = {}
+    labels = labels or {}
     lines: list[str] = []
     for n, part in enumerate(_parts(e)):
-        lines.append(f"${n} = {_Writer(name, named).text(part)}")
+        lines.append(f"${n} = {_Writer(name, labels, named).text(part)}")
         named[part] = f"${n}"
-    return "; ".join([*lines, _Writer(name, named).text(e)])
+    return "; ".join([*lines, _Writer(name, labels, named).text(e)])
 
 
 def _parts(e: Expr) -> list[Expr]:
     """The parts that get names, each after those inside it: what is used more than once, and some of what is deep."""
     sizes: dict[Expr, int] = {}
-    uses: Counter[Expr] = Counter()
     for n in walk(e):
-        sizes[n] = 1 + sum(sizes[c] for c in children(n))
-        uses.update(children(n))
+        sizes[n] = 1 + sum([sizes[c] for c in n.operands])
     if sizes[e] <= _LARGE and e.depth <= _LARGE // 10:
         return []
+    uses = Counter(c for n in sizes for c in n.operands)
     deep = set(landings(e))
     return [n for n in sizes if n is not e and (n in deep or (uses[n] > 1 and sizes[n] >= _PART))]
 
@@ -57,10 +60,10 @@ _LEVEL = {
 
 
 class _Writer:
-    """Writes expressions over named tensors and named parts."""
+    """Writes expressions over named tensors, axes and parts."""
 
-    def __init__(self, tensor: Callable[[int], str], parts: Mapping[Expr, str]) -> None:
-        self.tensor, self.parts = tensor, parts
+    def __init__(self, tensor: Callable[[int], str], labels: Mapping[Axis, str], parts: Mapping[Expr, str]) -> None:
+        self.tensor, self.labels, self.parts = tensor, labels, parts
 
     def text(self, e: Expr, level: int = 0) -> str:
         if (part := self.parts.get(e)) is not None:
@@ -69,7 +72,7 @@ class _Writer:
             case Const(value=v):
                 return repr(v)
             case Axis():
-                return e.name
+                return self.labels.get(e, e.name)
             case Size():
                 return str(e.extent) if e.extent.is_atom else f"({e.extent})"
             case Read():

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from .expr import Expr, Op, Read
 from .extent import Extent, nonnegative
 from .graph import Graph
-from .rewriting import children
 from .scatter import has_identity
 from .stages import Stage
 
@@ -33,7 +32,7 @@ def unguarded_reads(e: Expr) -> list[Read]:
         n = pending.pop()
         if n not in seen:
             seen[n] = None
-            pending += n.args[:1] if isinstance(n, Op) and n.op == "where" else children(n)
+            pending += n.args[:1] if isinstance(n, Op) and n.op == "where" else n.operands
     return [n for n in seen if isinstance(n, Read)]
 
 

@@ -15,19 +15,8 @@ _FLIGHT = 32
 """Levels between two landings."""
 
 
-def children(e: Expr) -> tuple[Expr, ...]:
-    match e:
-        case Read() | Access():
-            return e.index
-        case Op():
-            return e.args
-        case Reduce():
-            return (e.body,)
-    return ()
-
-
-def with_children(e: E, new: tuple[Expr, ...]) -> E:
-    if all(a is b for a, b in zip(children(e), new, strict=True)):
+def with_operands(e: E, new: tuple[Expr, ...]) -> E:
+    if all(a is b for a, b in zip(e.operands, new, strict=True)):
         return e
     match e:
         case Read():
@@ -42,10 +31,22 @@ def with_children(e: E, new: tuple[Expr, ...]) -> E:
 
 
 def rewrite(e: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
-    """Bottom-up: `rule` sees each node with rewritten children and returns its replacement, or None to keep it."""
+    """Bottom-up: `rule` sees each node with rewritten operands and returns its replacement, or None to keep it."""
     memo = {} if memo is None else memo
-    for n in walk(e, memo):
-        new = with_children(n, tuple(memo[c] for c in children(n)))
+    pending = [e]
+    while pending:
+        n = pending[-1]
+        if n in memo:
+            pending.pop()
+            continue
+        operands = n.operands
+        missing = [c for c in operands if c not in memo]
+        if missing:
+            missing.reverse()
+            pending += missing
+            continue
+        pending.pop()
+        new = n if all(memo[c] is c for c in operands) else with_operands(n, tuple([memo[c] for c in operands]))
         changed = rule(new)
         memo[n] = new if changed is None else changed
     return memo[e]
@@ -61,7 +62,7 @@ def replaced(e: Expr, old: Expr, new: Expr) -> Expr:
 
 
 def walk(e: Expr, known: Container[Expr] = ()) -> Iterator[Expr]:
-    """Every distinct node once, children first; not those in `known`, nor what only they have below them."""
+    """Every distinct node once, operands first; not those in `known`, nor what only they have below them."""
     seen: set[Expr] = set()
     pending = [e]
     while pending:
@@ -69,9 +70,10 @@ def walk(e: Expr, known: Container[Expr] = ()) -> Iterator[Expr]:
         if n in seen or n in known:
             pending.pop()
             continue
-        missing = [c for c in children(n) if c not in seen and c not in known]
+        missing = [c for c in n.operands if c not in seen and c not in known]
         if missing:
-            pending += reversed(missing)
+            missing.reverse()
+            pending += missing
             continue
         pending.pop()
         seen.add(n)
@@ -87,7 +89,7 @@ def landings(e: Expr, known: Container[Expr] = ()) -> Iterator[Expr]:
         return
     levels: dict[Expr, int] = {}
     for n in walk(e, known):
-        levels[n] = 1 + max((levels.get(c, 0) for c in children(n)), default=0)
+        levels[n] = 1 + max((levels.get(c, 0) for c in n.operands), default=0)
         if levels[n] > _FLIGHT:
             levels[n] = 0
             yield n

@@ -13,7 +13,7 @@ from .extent import Extent
 from .infer import infer
 from .linear import linear, simplify
 from .reducing import named_axes, unrounded
-from .rewriting import axes_of, children, rewrite, substitute, unwound, walk, with_children
+from .rewriting import axes_of, rewrite, substitute, unwound, walk, with_operands
 from .scatter import has_identity
 from .stages import Reduction, Stage
 from .tensor import Direct, Tensor, body, conjuncts, known_nonnegative
@@ -211,7 +211,7 @@ def resolve(e: Expr, ranges: Mapping[Axis, Extent]) -> Expr:
                 below = [c, (yield a, _with(facts, conjuncts(c))), (yield b, _with(facts, _negated(c)))]
                 memo[e] = Op("where", tuple(below), e.dtype, e.weak)
                 return memo[e]
-        for part in children(e):
+        for part in e.operands:
             below.append((yield part, facts))
         if isinstance(e, Access):
             index = tuple(simplify(i, ranges, simplified) for i in below)
@@ -219,7 +219,7 @@ def resolve(e: Expr, ranges: Mapping[Axis, Extent]) -> Expr:
                 require_index(linear(i), e.tensor.label)
             new = e.tensor.resolve(index, ranges, facts)
         else:
-            new = with_children(e, tuple(below))
+            new = with_operands(e, tuple(below))
         memo[e] = simplify(new, ranges, simplified) if new is not e or isinstance(e, Op) else e
         return memo[e]
 

@@ -38,6 +38,10 @@ class DType:
         container, *dims = parts if isinstance(parts, tuple) else (parts,)
         if isinstance(container, Unbuilt):
             raise container.refusal(f"{self!r}[fl.{container.__name__}, ...]")
+        if isinstance(container, str | int):
+            dims_given = ", ".join(map(repr, (container, *dims)))
+            why = "the first word in the brackets is the container, and the dimensions follow it"
+            raise refuse("A116", f"{self!r}[{dims_given}]", why, f"{self!r}[fl.Tensor, {dims_given}]")
         return self(*dims)
 
     def __repr__(self) -> str:

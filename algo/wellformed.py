@@ -15,7 +15,7 @@ from .errors import AlgorithmError
 from .expr import Axis, Expr, Op, Reduce, refuse
 from .extent import Dim, Extent
 from .linear import Linear
-from .rewriting import children, walk
+from .rewriting import walk
 
 LARGEST = 2**48
 """Elements of one tensor, and constants in an index: products of the two still fit 64 bits with room to spare."""
@@ -91,7 +91,7 @@ def require_own_axes(axes: Sequence[Axis], value: Expr) -> None:
             pending.pop()
             continue
         asks_extent = isinstance(e, Op) and e.op == "extent"  # of an axis, not of its value: known once the reads have been seen
-        below = () if asks_extent else children(e)
+        below = () if asks_extent else e.operands
         missing = [c for c in below if c not in free]
         if missing:
             pending += missing
@@ -115,7 +115,7 @@ def excess(value: Expr) -> tuple[str, str] | None:
     """What is too large about an expression, and how large it may be."""
     length: dict[Expr, int] = {}
     for e in walk(value):
-        length[e] = 1 + sum(length[c] for c in children(e))
+        length[e] = 1 + sum(length[c] for c in e.operands)
         if e.depth > _DEEPEST_INDEX and isinstance(e, Op) and e.weak and kind(e.dtype) == "int":
             return f"an index {e.depth} operations deep", f"arithmetic on positions may be {_DEEPEST_INDEX} deep"
     if value.depth > _DEEPEST:

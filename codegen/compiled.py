@@ -73,12 +73,13 @@ def emission_hash() -> str:
 def compile_kernels(variants: Sequence[Lowered], target: CodeTarget, use_cache: bool = True) -> Path:
     """The shared library of all kernels. TVM is imported only if the cache does not have it."""
     kernels = [k for v in variants for k in v.kernels if k.call is None]
-    texts = [f"{k.text()}\n{k.symbols}" for k in kernels]
-    key = key_of(emission_hash(), TVM, TVM_FFI, repr(target.config), *texts)
-    return cached_file(key, ".so", lambda path: _link(kernels, target, path), use_cache)
+    texts = {k.name: k.text() for k in kernels}
+    key = key_of(emission_hash(), TVM, TVM_FFI, repr(target.config), *(f"{texts[k.name]}\n{k.symbols}" for k in kernels))
+    sizes = {name: len(text) for name, text in texts.items()}
+    return cached_file(key, ".so", lambda path: _link(kernels, sizes, target, path), use_cache)
 
 
-def _link(kernels: Sequence[Kernel], target: CodeTarget, path: Path) -> None:
+def _link(kernels: Sequence[Kernel], sizes: Mapping[str, int], target: CodeTarget, path: Path) -> None:
     from .emit import emit
     from .objects import object_files
     from .tvm_adapter import link
@@ -97,7 +98,6 @@ def _link(kernels: Sequence[Kernel], target: CodeTarget, path: Path) -> None:
         )
     code = code_names(kernels)
     unique = [k for k in kernels if code[k.name] == k.name]
-    sizes = {k.name: len(k.text()) for k in unique}
     with tempfile.TemporaryDirectory(prefix="fluorite-") as folder:
         link(object_files({k.name: emit(k) for k in unique}, sizes, target.dict(), Path(folder)), path)
 

@@ -15,7 +15,7 @@ from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary
 from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
 from fluorite.algo.interpreter.elementary import convert, literal
 from fluorite.algo.linear import bounds, is_index
-from fluorite.algo.rewriting import children, landings, walk
+from fluorite.algo.rewriting import landings, walk
 
 from .float_operations import le, lt, ne
 from .intrinsics import INTRINSICS
@@ -220,7 +220,7 @@ class _Emitter:
                     raise InternalError(f"no code for operation {e.op}")
                 result = found(held(of), *args)
                 return result if e.op in _UNROUNDED else rounded(result, dtype)
-        raise InternalError(f"{type(e).__name__} in lowered code: {children(e)}")
+        raise InternalError(f"{type(e).__name__} in lowered code: {e.operands}")
 
     def load(self, e: Read) -> Any:
         return tirx.BufferLoad(self.buffers[e.source], [self.index(i) for i in e.index])

@@ -14,7 +14,7 @@ from dataclasses import replace
 from fluorite.algo.dtypes import kind
 from fluorite.algo.expr import Const, Expr, Op, Read, as_expr
 from fluorite.algo.linear import is_index
-from fluorite.algo.rewriting import axes_of, children, walk, with_children
+from fluorite.algo.rewriting import axes_of, walk, with_operands
 
 from .statements import Allocate, Buffer, For, If, Sequence, Statement, Store, While, sequence
 from .statements import walk as each
@@ -90,7 +90,7 @@ def _sizes(value: Expr) -> dict[Expr, int]:
     """Nodes of each part as code writes it out, operands before what uses them."""
     sizes: dict[Expr, int] = {}
     for n in walk(value):
-        sizes[n] = 1 + _times(n) * sum(sizes[c] for c in children(n))
+        sizes[n] = 1 + _times(n) * sum(sizes[c] for c in n.operands)
     return sizes
 
 
@@ -101,7 +101,7 @@ def _parts(value: Expr, sizes: Mapping[Expr, int]) -> list[Expr]:
     always = unconditional(value)
     uses: Counter[Expr] = Counter()
     for n in always:
-        for c in children(n):
+        for c in n.operands:
             uses[c] += _times(n)
 
     def worth(n: Expr) -> bool:
@@ -132,7 +132,7 @@ def unconditional(value: Expr) -> frozenset[Expr]:
         n = pending.pop()
         if n not in found:
             found.add(n)
-            pending += n.args[:1] if isinstance(n, Op) and n.op == "where" else children(n)
+            pending += n.args[:1] if isinstance(n, Op) and n.op == "where" else n.operands
     return frozenset(found)
 
 
@@ -142,10 +142,10 @@ def _replaced(e: Expr, known: Mapping[Expr, Expr]) -> Expr:
 
     def visit(n: Expr) -> Expr:
         if n not in memo:
-            memo[n] = with_children(n, tuple(map(visit, children(n))))
+            memo[n] = with_operands(n, tuple(map(visit, n.operands)))
         return memo[n]
 
-    return with_children(e, tuple(map(visit, children(e))))
+    return with_operands(e, tuple(map(visit, e.operands)))
 
 
 __all__ = ["computed_once", "unconditional"]

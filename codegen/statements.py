@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from fluorite.algo.expr import Axis, Expr
 from fluorite.algo.extent import Extent
 from fluorite.algo.printing import show
-from fluorite.algo.rewriting import substitute
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,7 @@ class Kernel:
             names.setdefault(b.id, b.name if b.name not in names.values() else f"{b.name}@{b.id}")
         return self._text(self.name, names)
 
+    @cached_property
     def nameless(self) -> str:
         """The text with numbers for the names of the kernel and its buffers: the same for kernels that do the same."""
         found = dict.fromkeys(b.id for b in (*self.arguments, *allocations(self.body)))
@@ -204,12 +205,12 @@ def transform(s: Statement, rule: Callable[[Statement], Statement | None]) -> St
     return new if changed is None else changed
 
 
-def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axis, Axis]) -> Iterator[str]:
+def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axis, str]) -> Iterator[str]:
     """Text of a statement. A loop inside one of the same name gets a prime, so that the text says all there is to say."""
     pad = "  " * depth
 
     def text(e: Expr) -> str:
-        return show(substitute(e, dict(axes)), lambda i: names.get(i, f"%{i}"))
+        return show(e, lambda i: names.get(i, f"%{i}"), axes)
 
     match s:
         case Store():
@@ -238,10 +239,10 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
             kind = "" if s.kind == "serial" else f"{s.kind}{'.' + s.lane if s.lane else ''} "
             low = text(s.low)
             label = s.name
-            while any(a.name == label and v is not s.var for v, a in axes.items()):
+            while any(a == label and v is not s.var for v, a in axes.items()):
                 label += "'"
             yield f"{pad}{kind}for {label} in {low}..{text(s.extent) if low == '0' else f'{low} + ({text(s.extent)})'}:"
-            yield from _lines(s.body, depth + 1, names, {**axes, s.var: Axis(label, s.var.uid)})
+            yield from _lines(s.body, depth + 1, names, {**axes, s.var: label})
         case While():
             yield f"{pad}while {text(s.condition)}:"
             yield from _lines(s.body, depth + 1, names, axes)

@@ -10,7 +10,7 @@ from .statements import Kernel
 def code_names(kernels: Iterable[Kernel]) -> dict[str, str]:
     """Of every kernel, the name of the first one of the same code: itself, mostly."""
     first: dict[tuple[str, tuple[str, ...]], str] = {}
-    return {k.name: k.name if k.call else first.setdefault((k.nameless(), k.symbols), k.name) for k in kernels}
+    return {k.name: k.name if k.call else first.setdefault((k.nameless, k.symbols), k.name) for k in kernels}
 
 
 __all__ = ["code_names"]

@@ -25,9 +25,11 @@ def test_compiled_programs_agree_with_the_oracle(seed: int) -> None:
 
 
 def test_most_plans_were_legal() -> None:
-    """What is refused tests nothing but the refusal."""
-    if sum(count.values()) == len(SEEDS):
-        assert count["agrees"] + count["agrees once repaired"] >= len(SEEDS) * 3 // 4, count
+    """What is refused tests nothing but the refusal. Of the seeds that this process ran: tests are shared out among several."""
+    ran = sum(count.values())
+    if ran < 8:
+        pytest.skip(f"only {ran} of the programs ran in this process")
+    assert count["agrees"] + count["agrees once repaired"] >= ran * 3 // 4, count
 
 
 @pytest.mark.parametrize("seed", MISTAKES)

@@ -19,7 +19,7 @@ from ..extent import Extent
 from ..linear import is_index
 from ..ordering import ordered, units
 from ..recurrences import with_clocks
-from ..rewriting import axes_of, children, replaced, substitute, walk
+from ..rewriting import axes_of, replaced, substitute, walk
 from ..stages import Leaf, Reduction, Stage
 from ..tensor import Direct, conjuncts
 from .algebra import add, converted, is_masked, masked, zero
@@ -273,7 +273,7 @@ class Sweep:
         if when is not None:
             total = decided(total, (when,))
         made = self.out.emit(name, target.axes, target.shape, total, None, self._source(t, target), number, t.dtype, when)
-        if is_masked(total) and not recurrent and (rest := conjunction(filter(holds_data, conjuncts(children(total)[0])))) is not None:
+        if is_masked(total) and not recurrent and (rest := conjunction(filter(holds_data, conjuncts(total.operands[0])))) is not None:
             self.conditions[t.id] = _at(rest, target.axes)
         if recurrent and isinstance(total, Read) and is_bare(total, target.axes):
             self.builder.aliases.add(made.id)

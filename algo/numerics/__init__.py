@@ -13,7 +13,7 @@ from ..graph import Graph, Transition, flatten
 from ..interpreter import last_readers, leaf_arrays, needed, parameter_arrays
 from ..interpreter.arguments import choose, take
 from ..ordering import units
-from ..rewriting import children, walk
+from ..rewriting import walk
 from ..stages import Stage
 from .casts import NO_CASTS, Casts
 from .classes import CLASSES, accumulation, formats, tolerated, weakest, within
@@ -167,7 +167,7 @@ def tolerance(graph: Graph, method: str | None = None, class_: str = "reassociat
 def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluation) -> float:
     memo: dict[Any, float] = {}
     for e in walk(s.value):
-        inner = [memo[c] for c in children(e)]
+        inner = [memo[c] for c in e.operands]
         worst = max(inner, default=0.0)
         match e:
             case Read(source=source):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent, nonnegative
 from fluorite.algo.linear import is_index, linear, simplify, within
-from fluorite.algo.rewriting import axes_of, children, rewrite, walk
+from fluorite.algo.rewriting import axes_of, rewrite, walk
 
 from .context import TRUE
 
@@ -97,7 +97,7 @@ def eager(e: Expr, ranges: Mapping[Axis, Extent], shape_of: Callable[[int], tupl
     def readable(x: Expr) -> bool:
         for n in walk(x, found):
             there = not isinstance(n, Read) or all(within(i, k, ranges) for i, k in zip(n.index, shape_of(n.source), strict=True))
-            found[n] = there and all(found[c] for c in children(n))
+            found[n] = there and all(found[c] for c in n.operands)
         return found[x]
 
     def rule(n: Expr) -> Expr | None:

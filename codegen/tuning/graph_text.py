@@ -14,7 +14,6 @@ from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis
 from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
 from fluorite.algo.externs import found_again
 from fluorite.algo.graph import Graph, Method
-from fluorite.algo.rewriting import children
 from fluorite.algo.stages import Extern, Leaf, Reduction, Stage, Turn
 
 from ..runtime.calling import imported
@@ -82,7 +81,7 @@ class _Nodes:
         pending = [root]
         while pending:
             e = pending[-1]
-            missing = [c for c in children(e) if c not in self.numbers]
+            missing = [c for c in e.operands if c not in self.numbers]
             if missing and e not in self.numbers:
                 pending += missing
                 continue

@@ -9,7 +9,7 @@ from fluorite.algo.expr import REAL, Axis, Expr, Op, Read
 from fluorite.algo.extent import Extent, at_most, symbols_of
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
-from fluorite.algo.rewriting import axes_of, children, walk
+from fluorite.algo.rewriting import axes_of, reads, walk
 from fluorite.algo.scatter import loop_extents
 from fluorite.algo.stages import Stage, product_operands
 
@@ -32,7 +32,7 @@ def written_out(e: Expr, inlined: Mapping[int, int]) -> int:
     as the size given for it."""
     sizes: dict[Expr, int] = {}
     for n in walk(e):
-        sizes[n] = (inlined.get(n.source, 1) if isinstance(n, Read) else 1) + sum(sizes[c] for c in children(n))
+        sizes[n] = (inlined.get(n.source, 1) if isinstance(n, Read) else 1) + sum(sizes[c] for c in n.operands)
     return sizes[e]
 
 
@@ -41,7 +41,7 @@ def levels(e: Expr, inlined: Mapping[int, int]) -> int:
     depth: dict[Expr, int] = {}
     for n in walk(e):
         own = inlined.get(n.source, 0) if isinstance(n, Read) else 0
-        depth[n] = max(own, 1 + max((depth[c] for c in children(n)), default=0))
+        depth[n] = max(own, 1 + max((depth[c] for c in n.operands), default=0))
     return depth[e]
 
 
@@ -108,6 +108,11 @@ def steps_along(s: Stage, a: Axis, most: int) -> bool:
             if not isinstance(step, int) or not 1 <= step <= most or any(a in set(axes_of(i)) for i in r.index[:-1]):
                 return False
     return True
+
+
+def looked_up(s: Stage) -> list[Read]:
+    """The reads of s at positions that are data."""
+    return [r for r in s.reads if any(map(reads, r.index))]
 
 
 def plain(e: Expr) -> Expr:

@@ -13,7 +13,7 @@ from fluorite.algo.stages import Stage
 
 from ..directives import Cache, ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
-from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, steps_along, volume, work
+from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, looked_up, steps_along, volume, work
 
 Directives = tuple[Directive, ...]
 CHEAP_TWICE = 4  # vector instructions that argmax may spend on each value again
@@ -271,13 +271,16 @@ def rows(g: Graph, root: Stage, members: list[Stage], depth: int, machine: Machi
 
 # ---------------------------------------------------------------- windows: stencils that read their inputs directly
 def window(g: Graph, root: Stage, machine: Machine) -> Mapping[str, Directives]:
-    """Four rows of one vector at a time: what they share is read and computed once and stays in registers."""
+    """Four rows of one vector at a time: what they share is read and computed once and stays in registers.
+
+    A row of its own where data says what most lanes read: rows share little of that, and each lane of each row would be code of its own.
+    """
     *outer, y, x = [a.name for a in root.axes]
     lanes = machine.lanes(root.dtype)
     if known(root.extents[-1], TYPICAL) < lanes:
         return elementwise(g, root, machine)
     rows_ = known(root.extents[-2], TYPICAL)
-    tall = 4 if rows_ >= 8 else 1
+    tall = 4 if rows_ >= 8 and 2 * len(looked_up(root)) < len(root.reads) else 1
     block = max(1, min(16, rows_ // (tall * 4 * machine.cores)))
     own: list[Directive] = [
         *_blocks(y, block, tall),

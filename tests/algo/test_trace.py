@@ -13,7 +13,7 @@ from fluorite.algo.ordering import ordered
 from fluorite.algo.program import Module, Program, method, param, trace
 from fluorite.algo.reducing import reduce
 from fluorite.algo.stages import Stage, redirect
-from fluorite.algo.tensor import Bounded
+from fluorite.algo.tensor import Bounded, Tensor
 from fluorite.algo.trace import stage
 from fluorite.algo.types import boolean, f32, i32, spec
 
@@ -261,12 +261,14 @@ def test_programs_name_parameters_and_scopes_by_attribute() -> None:
 
 
 def test_declarations() -> None:
-    assert spec(f32["T", "n", 13]) == f32("n", 13) and str(f32("batch=n", "features=13")) == "float32[n, 13]"
+    assert spec(f32[Tensor, "n", 13]) == f32("n", 13) and str(f32("batch=n", "features=13")) == "float32[n, 13]"
     assert f32("batch=n").axis_names == ("batch",) and f32(3).axis_names == (None,)
     for wrong in (-1, "1n", "a=b=c", ""):
         with pytest.raises(AlgorithmError) as caught:
             f32(wrong)
         assert caught.value.problems[0].code == "A116"
+    with pytest.raises(AlgorithmError, match=r"fl.f32\[fl.Tensor, 'h', 13\]"):
+        f32["h", 13]  # the first word would be lost
 
 
 class Empty(Program):

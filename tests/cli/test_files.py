@@ -38,6 +38,7 @@ def test_a_file_that_was_changed_is_not(here: Path, change: bytes) -> None:
 def test_an_empty_file_is_nobodys(here: Path) -> None:
     (here / "out.txt").touch()
     write(here / "out.txt", b"one")
+    assert (here / "out.txt").read_bytes() == b"one"
 
 
 def test_places_that_cannot_be_written(here: Path) -> None:

@@ -57,7 +57,7 @@ def test_what_is_in_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setenv("FLUORITE_CACHE", str(tmp_path))
     linked: list[object] = []
 
-    def link(kernels: object, target: object, path: Path) -> None:
+    def link(kernels: object, sizes: object, target: object, path: Path) -> None:
         linked.append(target)
         path.write_bytes(b"library")
 
