@@ -1,4 +1,4 @@
-"""The networks of the training benchmarks as Programs."""
+"""The networks of the benchmarks as Programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 import fluorite as fl
 from fluorite import nn
 
-from .training import CHANNELS, MLP, RATES, SIZE
+from .training import CHANNELS, MLP, RATES, SEQUENCE, SIZE
 
 
 class Mlp(fl.Program):
@@ -43,5 +43,19 @@ class ConvNet(fl.Program):
         return {"cost": cost}
 
 
+class Lstm(fl.Program):
+    """One layer over a batch of sequences."""
+
+    def __init__(self) -> None:
+        self.layer = nn.LSTM(SEQUENCE[-1], SEQUENCE[-1])
+
+    @fl.method
+    def states(self, x: fl.f32[fl.Tensor, *SEQUENCE]) -> fl.Tensor:
+        """The states after every step."""
+        return self.layer(x)[0]
+
+
 NETWORKS = {"mlp_train": Mlp, "mlp_adam": lambda: Mlp("Adam"), "convnet_train": ConvNet}
 """Workload -> the Program whose train_step is timed."""
+INFERENCE = {"lstm": (Lstm, "states")}
+"""Workload -> a Program, and the method that is timed."""

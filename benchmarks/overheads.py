@@ -42,6 +42,18 @@ kernels = len(model.manifest["methods"]["chain"]["variants"][0]["steps"])
 print(json.dumps({"buffer": x.nbytes, "planned": model.memory({"n": n}), "measured": after - before, "kernels": kernels}))
 """
 
+SCAN = """
+import timeit
+import numpy as np
+import fluorite as fl
+
+def last(x: fl.f32[fl.Tensor, "t", 16]):
+    return fl.scan(lambda h, v: (h * 0.5 + v, h), fl.zeros((16,)), x)[0]
+
+model, x = fl.compile(last), np.ones((20000, 16), np.float32)
+print(min(timeit.repeat(lambda: model(x), number=5, repeat=7)) / 5 / len(x))
+"""
+
 
 def _python(code: str, *folders: Path) -> str:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
@@ -92,7 +104,14 @@ def chain() -> Found:
     return {**found, "limit": 2.0}
 
 
-RUN: dict[str, Callable[[], Found]] = {f.__name__: f for f in (call, rebuild, help, chain)}
+def scan() -> Found:
+    """A step of a scan that does next to nothing: under 5 microseconds."""
+    seconds = float(_python(SCAN, ROOT))
+    print(f"scan: {seconds * 1e6:.3f} us a step, of 20,000 steps over 16 floats")
+    return {"seconds": seconds, "limit": 5e-6}
+
+
+RUN: dict[str, Callable[[], Found]] = {f.__name__: f for f in (call, rebuild, help, chain, scan)}
 NAMES = tuple(RUN)
 
 

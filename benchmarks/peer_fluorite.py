@@ -27,11 +27,22 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
     data = WORKLOADS[name].inputs()
     if name in networks.NETWORKS:
         return training_step(name, plan)
+    if name in networks.INFERENCE:
+        return inference(name, plan)
     graph = fl.trace(algorithms.named(name))
     sizes = {str(size): n for i in graph.methods[0].inputs for size, n in zip(graph[i].shape, data[graph[i].name].shape, strict=True)}
     model = fl.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
     arguments = [data[graph[i].name] for i in graph.methods[0].inputs]
     return lambda: model(*arguments)  # type: ignore[no-any-return]
+
+
+def inference(name: str, plan: Path | None) -> Callable[[], Array]:
+    data = WORKLOADS[name].inputs()
+    program, method = networks.INFERENCE[name]
+    model = fl.compile(program(), plan)
+    for path, value in training.parameters(data).items():
+        model.parameters[path] = value
+    return lambda: getattr(model, method)(data["x"])  # type: ignore[no-any-return]
 
 
 def training_step(name: str, plan: Path | None) -> Callable[[], Array]:

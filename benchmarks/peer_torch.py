@@ -9,7 +9,7 @@ import numpy as np
 import torch  # type: ignore[import-not-found,unused-ignore]
 import torch.nn.functional as F  # type: ignore[import-not-found,unused-ignore]
 
-from .training import CHANNELS, MLP, RATES, STEPS, parameters
+from .training import CHANNELS, MLP, RATES, SEQUENCE, STEPS, Data, parameters
 from .workloads import WORKLOADS, Array
 
 VARIANTS = ("torch eager", "torch compiled")
@@ -32,7 +32,25 @@ def _convnet(p: dict[str, Any], x: Any) -> Any:
 NETWORKS = {"mlp_train": _mlp, "mlp_adam": _mlp, "convnet_train": _convnet}
 
 
+def lstm(d: Data, compiled: bool) -> Callable[[], Array]:
+    width = SEQUENCE[-1]
+    layer = torch.nn.LSTM(width, width)
+    with torch.no_grad():
+        for short, long in (("w_ih", "weight_ih_l0"), ("w_hh", "weight_hh_l0"), ("b_ih", "bias_ih_l0"), ("b_hh", "bias_hh_l0")):
+            getattr(layer, long).copy_(torch.from_numpy(d[f"layer/cells.0/{short}"].T))
+    x = torch.from_numpy(d["x"])
+    run = torch.compile(layer) if compiled else layer
+
+    def call() -> Array:
+        with torch.inference_mode():
+            return run(x)[0].numpy()  # type: ignore[no-any-return]
+
+    return call
+
+
 def build(name: str, variant: str) -> Callable[[], Array] | None:
+    if name == "lstm":
+        return lstm(WORKLOADS[name].inputs(), variant.endswith("compiled"))
     if name not in NETWORKS:
         return None
     d = WORKLOADS[name].inputs()

@@ -19,6 +19,9 @@ STEPS = 3
 MLP = (784, 512, 512, 10)
 CHANNELS = (1, 32, 64)
 SIZE = 28
+SEQUENCE = (100, 8, 64)
+"""Steps, sequences in a batch, and the width of the input and of the state."""
+TAPS = 9
 
 
 def mlp_data(r: np.random.Generator) -> Data:
@@ -34,6 +37,26 @@ def convnet_data(r: np.random.Generator) -> Data:
         out |= {f"convs.{k}/w": r.standard_normal((b, a, 3, 3), F32) / F32((9 * a) ** 0.5), f"convs.{k}/b": np.zeros(b, F32)}
     inner = CHANNELS[-1] * (SIZE // 4) ** 2
     return out | {"out/w": r.standard_normal((inner, 10), F32) / F32(inner**0.5), "out/b": np.zeros(10, F32)}
+
+
+def lstm_data(r: np.random.Generator) -> Data:
+    width = SEQUENCE[-1]
+    weights = {f"layer/cells.0/{w}": r.uniform(-1, 1, (width, 4 * width)).astype(F32) / F32(width**0.5) for w in ("w_ih", "w_hh")}
+    biases = {f"layer/cells.0/{b}": r.uniform(-0.1, 0.1, 4 * width).astype(F32) for b in ("b_ih", "b_hh")}
+    return {"x": r.standard_normal(SEQUENCE, F32), **weights, **biases}
+
+
+def lstm(d: Data) -> Array:
+    """The states after every step, computed in float64."""
+    w_ih, w_hh, b_ih, b_hh = (d[f"layer/cells.0/{name}"].astype(np.float64) for name in ("w_ih", "w_hh", "b_ih", "b_hh"))
+    h = c = np.zeros(SEQUENCE[1:])
+    out = []
+    for x in d["x"]:
+        i, f, g, o = np.split(x @ w_ih + b_ih + h @ w_hh + b_hh, 4, axis=1)
+        c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+        out.append(h)
+    return np.array(out)
 
 
 def parameters(d: Data) -> dict[str, Array]:
@@ -124,4 +147,4 @@ def convnet_gradients(p: dict[str, Array], d: Data) -> tuple[float, dict[str, Ar
     return loss, out
 
 
-__all__ = ["Data", "convnet_data", "convnet_gradients", "losses", "mlp_data", "mlp_gradients", "parameters"]
+__all__ = ["Data", "convnet_data", "convnet_gradients", "losses", "lstm", "lstm_data", "mlp_data", "mlp_gradients", "parameters"]

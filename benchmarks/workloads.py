@@ -208,6 +208,14 @@ WORKLOADS = {
             training.convnet_data,
             training.losses(training.convnet_gradients, "SGD"),
         ),
+        Workload(
+            "lstm",
+            "an LSTM layer over 100 steps, batch 8, width 64, float32",
+            100 * 8 * (2 * 2 * 64 * 256 + 30 * 64),
+            4 * (2 * 100 * 8 * 64 + 2 * 64 * 256),
+            training.lstm_data,
+            training.lstm,
+        ),
         Workload("layernorm", "layer norm of the rows of 128 x 1024, float32", 8 * _ROWS, 8 * _ROWS, _layernorm_data, layernorm),
     )
 }

@@ -12,7 +12,7 @@ from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binar
 from fluorite.algo.extent import Extent, ceildiv, exact_quotient, maximum
 from fluorite.algo.graph import Graph
 from fluorite.algo.identities import identity
-from fluorite.algo.linear import bounds, simplify
+from fluorite.algo.linear import bounds, is_index, linear, simplify
 from fluorite.algo.rewriting import axes_of, rewrite, walk
 from fluorite.algo.rewriting import substitute as substitute_axes
 from fluorite.algo.stages import Leaf, Reduction, Stage, Turn, redirect
@@ -273,8 +273,8 @@ def margin_of(s: Stage, t: Leaf | Stage) -> Margin | None:
     condition, read, outside = guarded[0].args
     if not isinstance(read, Read) or not isinstance(outside, Const):
         return None
-    allowed = {c for i, n in zip(read.index, t.shape, strict=True) for c in (as_expr(0) <= i, i < as_expr(n))}
-    if any(part not in allowed for part in conjuncts(condition)):
+    allowed = {_normal(c) for i, n in zip(read.index, t.shape, strict=True) for c in (as_expr(0) <= i, i < as_expr(n))}
+    if any(_normal(part) not in allowed for part in conjuncts(condition)):
         return None
     before, extents = [], []
     for i, n in zip(read.index, t.shape, strict=True):
@@ -284,6 +284,15 @@ def margin_of(s: Stage, t: Leaf | Stage) -> Margin | None:
         before.append(max(0, -low))
         extents.append(maximum(n, high + 1) + before[-1])
     return Margin(guarded[0], read, outside, tuple(before), tuple(extents))
+
+
+def _normal(condition: Expr) -> object:
+    """The same for comparisons of positions that say the same, as 0 <= t - 1 and 1 <= t."""
+    match condition:
+        case Op(op="lt" | "le" as op, args=(a, b)) if is_index(a) and is_index(b):
+            room = linear(b) + linear(a).scaled(-1)
+            return frozenset(room.terms), room.constant - (op == "lt")
+    return condition
 
 
 def _stage_in_margin(g: Graph, s: Stage, t: Leaf | Stage, margin: Margin, path: str) -> tuple[Graph, Stage]:

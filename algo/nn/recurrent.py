@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from .. import init as initial
-from ..expr import Expr, binary, refuse, unary
-from ..ops import concatenate, matmul, stack, zeros
+from ..expr import Expr, refuse, unary
+from ..ops import add, concatenate, matmul, maximum, stack, tanh, zeros
 from ..program import Module, param
 from ..scanning import scan
 from ..tensor import Tensor
@@ -34,18 +34,16 @@ class _Cell(Module):
     def forward(self, x: Tensor, state: Any) -> Any:
         """The carry after a step: x [n, inputs], state [n, hidden], for an LSTM the pair (h, c) of them."""
         fed, kept = matmul(x, self.w_ih, name="fed"), matmul(state[0] if self.carries == 2 else state, self.w_hh, name="kept")
+        if self.b_ih is not None and self.b_hh is not None:
+            fed, kept = add(fed, self.b_ih, name="from_input"), add(kept, self.b_hh, name="from_state")
         return self.step(fed, kept, state)
 
-    def step(self, fed: Tensor, kept: Tensor, state: Any) -> Any:
+    def step(self, from_input: Tensor, from_state: Tensor, state: Any) -> Any:
+        """The carry, from what the input and what the last state add to each gate [n, gates * hidden]."""
         raise NotImplementedError
 
-    def gate(self, k: int, fed: Tensor, kept: Tensor, n: Expr, j: Expr) -> tuple[Expr, Expr]:
-        """What the input and what the last state add to gate k, each with its bias."""
-        at = j + k * self.hidden
-        from_input, from_state = fed[n, at], kept[n, at]
-        if self.b_ih is not None and self.b_hh is not None:
-            from_input, from_state = from_input + self.b_ih[at], from_state + self.b_hh[at]
-        return from_input, from_state
+    def gate(self, k: int, of: Tensor, n: Expr, j: Expr) -> Any:
+        return of[n, j + k * self.hidden]
 
     def made(self, name: str, like: Tensor, value: Any) -> Tensor:
         """One stage [n, hidden] of the step."""
@@ -68,12 +66,9 @@ class RNNCell(_Cell):
         super().__init__(inputs, hidden, bias=bias, init=init, dtype=dtype)
         self.activation = activation
 
-    def step(self, fed: Tensor, kept: Tensor, state: Any) -> Any:
-        def value(n: Expr, j: Expr) -> Any:
-            a, b = self.gate(0, fed, kept, n, j)
-            return unary("tanh", a + b) if self.activation == "tanh" else binary("max", a + b, 0)
-
-        return self.made("h", kept, value)
+    def step(self, from_input: Tensor, from_state: Tensor, state: Any) -> Any:
+        gates = add(from_input, from_state, name="gates")
+        return tanh(gates, name="h") if self.activation == "tanh" else maximum(gates, 0, name="h")
 
 
 class GRUCell(_Cell):
@@ -81,13 +76,13 @@ class GRUCell(_Cell):
 
     gates = 3
 
-    def step(self, fed: Tensor, kept: Tensor, state: Any) -> Any:
+    def step(self, from_input: Tensor, from_state: Tensor, state: Any) -> Any:
         def value(n: Expr, j: Expr) -> Any:
-            (a, b), (c, d), (e, f) = (self.gate(k, fed, kept, n, j) for k in range(3))
+            (a, b), (c, d), (e, f) = ((self.gate(k, from_input, n, j), self.gate(k, from_state, n, j)) for k in range(3))
             reset, update = unary("sigmoid", a + b), unary("sigmoid", c + d)
             return (1 - update) * unary("tanh", e + reset * f) + update * state[n, j]
 
-        return self.made("h", kept, value)
+        return self.made("h", from_state, value)
 
 
 class LSTMCell(_Cell):
@@ -96,19 +91,16 @@ class LSTMCell(_Cell):
     gates = 4
     carries = 2
 
-    def step(self, fed: Tensor, kept: Tensor, state: Any) -> Any:
+    def step(self, from_input: Tensor, from_state: Tensor, state: Any) -> Any:
         _, cell = state
-
-        def whole(k: int, n: Expr, j: Expr) -> Expr:
-            a, b = self.gate(k, fed, kept, n, j)
-            return a + b
+        gates = add(from_input, from_state, name="gates")
 
         def memory(n: Expr, j: Expr) -> Any:
-            i, f, g = (whole(k, n, j) for k in range(3))
+            i, f, g = (self.gate(k, gates, n, j) for k in range(3))
             return unary("sigmoid", f) * cell[n, j] + unary("sigmoid", i) * unary("tanh", g)
 
-        c = self.made("c", kept, memory)
-        h = self.made("h", kept, lambda n, j: unary("sigmoid", whole(3, n, j)) * unary("tanh", c[n, j]))
+        c = self.made("c", gates, memory)
+        h = self.made("h", gates, lambda n, j: unary("sigmoid", self.gate(3, gates, n, j)) * unary("tanh", c[n, j]))
         return h, c
 
 

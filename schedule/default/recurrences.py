@@ -8,14 +8,16 @@ from fluorite.algo.expr import Axis
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 
-from ..directives import Directive, Fuse, Parallel, Reorder, Split, Unroll, Vectorize
+from ..directives import Directive, Fuse, Pack, Parallel, Reorder, Split, Unroll, Vectorize
 from ..machine import Machine
 from ..recurrences import free_axes, members
-from .analysis import cost, known, last_axis_is_contiguous, volume
-from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess, pays_parallel, vector
+from ..rewrites import operand_axes, operand_name
+from .analysis import axes_of_index, cost, known, last_axis_is_contiguous, volume
+from .kernels import TYPICAL, Directives, guess, pays_parallel, vector
 
 _LINES = 8  # rows that are walked side by side: one addition waits for the one before it, eight do not
 _COLUMNS = 1024  # columns of a task: what one step wrote is still in the first-level cache when the next one reads it
+_STEP_WORK = 1 << 20  # operations of one step that pay for waking threads in every step
 
 
 def is_recurrence(g: Graph, s: Stage) -> bool:
@@ -30,7 +32,7 @@ def recurrence(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]
     if not others:
         return {s.path: ()}
     if s.reduction is not None or len(members(g, s)) > 1 or len(free_axes(s)) < len(others):
-        return {s.path: _one_step(s, others, machine)}
+        return _one_step(g, s, others, machine)
     if s.axes[-1] is clock:
         return {s.path: _rows(s, others, machine)}
     return {s.path: _columns(s, clock, machine)}
@@ -71,26 +73,77 @@ def _threads(names: list[str], into: str) -> Directives:
     return tuple(Parallel(n) for n in names)
 
 
-def _one_step(s: Stage, others: list[Axis], machine: Machine) -> Directives:
+def _one_step(g: Graph, s: Stage, others: list[Axis], machine: Machine) -> Mapping[str, Directives]:
     """All of a step before the next: vectors along the last axis; threads only where one step is worth waking them."""
     *outer, last = others
     names = [a.name for a in outer]
-    reduced = [a.name for a in s.reduce_axes]
     work = guess(volume([*(s.ranges[a] for a in others), *(s.reduction.extents if s.reduction else ())]))
-    parallel = work * max(1, cost(s)) >= PARALLEL_WORK
+    parallel = work * max(1, cost(s)) >= _STEP_WORK
     lanes, width = machine.lanes(s.dtype), known(s.ranges[last], TYPICAL)
     if s.reduction is None:
-        return (*(_threads(names, "task") if parallel else ()), *vector(s, last.name, machine))
-    if width < lanes or s.reduction.kind.startswith("arg") or not last_axis_is_contiguous(s, last):
-        return _threads(names, "task") if parallel else ()
-    several = next((n for n in (4, 3, 2) if width % (n * lanes) == 0), 1)
-    tile, vectors, lane = (f"{last.name}_{part}" for part in ("tile", "vec", "lane"))
-    if several == 1:
-        own: list[Directive] = [Split(last.name, lanes, into=(tile, lane)), Reorder(*names, tile, *reduced, lane)]
+        return {s.path: (*(_threads(names, "task") if parallel else ()), *vector(s, last.name, machine))}
+    if width >= lanes and not s.reduction.kind.startswith("arg"):
+        tile = _tile(s, outer, last, machine)
+        if last_axis_is_contiguous(s, last):
+            return {s.path: _register_tile(s, outer, last, machine, tile, parallel)}
+        if (pack := _pack(g, s, last, tile[0] * lanes)) is not None:
+            copied = f"{s.path.rpartition('/')[0]}/{pack.into}"
+            tiled = _register_tile(s, outer, last, machine, tile, parallel)
+            return {s.path: (pack, *tiled), copied: (Vectorize(f"{last.name}_inner", lanes),)}
+    return {s.path: _threads(names, "task") if parallel else ()}
+
+
+def _pack(g: Graph, s: Stage, last: Axis, width: int) -> Pack | None:
+    """A copy, made once before all steps, of the operand that vectors along `last` would walk across: in the copy it lies along them."""
+    across = [r for r in s.reads if last in set(axes_of_index(r.index))]
+    if len(across) != 1 or known(s.ranges[last], TYPICAL) % width:
+        return None
+    (read,) = across
+    b, steps = g[read.source], {m.id for m in members(g, s)}
+    if b.id in steps or not all(isinstance(i, Axis) and i is not s.axes[s.tick] for i in read.index):
+        return None
+    names, reduced = operand_axes(s, b), {a.name for a in s.reduce_axes}
+    batch = [n for n in names if n not in reduced and n != last.name]
+    name = operand_name(g, s, b)
+    order = (*batch, last.name, *(n for n in names if n in reduced))
+    return Pack(tensor=name, sizes={last.name: width}, order=order, into=f"{s.name}_{name.replace('/', '_')}_packed")
+
+
+def _register_tile(s: Stage, outer: list[Axis], last: Axis, machine: Machine, of: tuple[int, int], parallel: bool) -> Directives:
+    """Of the results of a step as many rows of as many vectors as registers hold, over the whole reduction."""
+    names, lanes = [a.name for a in outer], machine.lanes(s.dtype)
+    vectors, tall = of
+    own: list[Directive] = []
+    rows: list[str] = []
+    if tall > 1:
+        row = names.pop()
+        rows = [f"{row}_row"]
+        if tall == s.ranges[outer[-1]]:
+            rows = [row]
+        else:
+            names.append(f"{row}_tile")
+            own.append(Split(row, tall, into=(names[-1], rows[0])))
+    tile, vector_, lane = (f"{last.name}_{part}" for part in ("tile", "vec", "lane"))
+    if vectors > 1:
+        own += [Split(last.name, vectors * lanes, into=(tile, f"{last.name}_in")), Split(f"{last.name}_in", lanes, into=(vector_, lane))]
+        rows.append(vector_)
     else:
-        own = [Split(last.name, several * lanes, into=(tile, f"{last.name}_in")), Split(f"{last.name}_in", lanes, into=(vectors, lane))]
-        own += [Reorder(*names, tile, *reduced, vectors, lane), Unroll(vectors)]
+        own.append(Split(last.name, lanes, into=(tile, lane)))
+    own += [Reorder(*names, tile, *(a.name for a in s.reduce_axes), *rows, lane), *map(Unroll, rows)]
     return (*own, *(_threads([*names, tile], "task") if parallel else ()), Vectorize(lane))
+
+
+def _tile(s: Stage, outer: list[Axis], last: Axis, machine: Machine) -> tuple[int, int]:
+    """(vectors, rows) of the tile: no part of it sticks out, and rows only where they share what the vectors read."""
+    width, lanes = known(s.ranges[last], TYPICAL), machine.lanes(s.dtype)
+    several = [n for n in range(machine.registers // 8, 0, -1) if width % (n * lanes) == 0] or [1]
+    extent = s.ranges[outer[-1]] if outer else 1
+    shared = [r for r in s.reads if last in set(axes_of_index(r.index)) and outer and outer[-1] not in set(axes_of_index(r.index))]
+    if not shared or not isinstance(extent, int):
+        return several[0], 1
+    room = machine.registers // 2
+    tiles = [(v, rows) for v in several for rows in range(1, room // v + 1) if extent % rows == 0]
+    return max(tiles, key=lambda t: (t[0] * t[1] / (t[0] + t[1]), t[0]))  # products for each load
 
 
 __all__ = ["is_recurrence", "recurrence"]

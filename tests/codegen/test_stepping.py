@@ -209,3 +209,27 @@ def test_first_steps_stand_apart() -> None:
 def test_building_and_checking_a_file_of_recurrences() -> None:
     report = fl.check(fl.trace(followed, inputs={"x": fl.f32("n", "m")}), None)
     assert report.ok and report.cases, report.text()
+
+
+@pytest.mark.parametrize("batch", [1, 7, 8, 17, "n"])
+def test_products_of_steps_are_tiles_of_registers(batch: int | str) -> None:
+    """Forward and backward: the weights that a gradient reads along the other axis are packed once, before all steps."""
+
+    def states(x: Any, w: Any) -> Any:
+        def step(h: Any, fed: Any) -> Any:
+            h = fl.tanh(fed + fl.matmul(h, w, name="kept"), name="h")
+            return h, h
+
+        return fl.scan(step, fl.zeros((x.shape[1], 32)), x)[1]
+
+    def both(x: Any, w: Any) -> Any:
+        value, pullback = fl.vjp(states, x, w)
+        return value, pullback(value)
+
+    g = fl.trace(both, inputs={"x": fl.f32("t", batch, 32), "w": fl.f32(32, 32)})
+    for n in (1, 3, 8) if batch == "n" else (int(batch),):
+        agrees(g, numbers((5, n, 32)), numbers((32, 32), 1) * 0.2)
+    lowered = driver.lower_variants(g, driver.prepared(ExecutionPlan(), g)[0], TARGET)[0]
+    steps = [k.text() for k in lowered.kernels if "[t - 1, " in k.text() or "0 - t + " in k.text()]
+    assert len(steps) == 2 and "packed" in steps[1] and not any("kept_acc[0]" in text for text in steps)
+    assert ("unrolled for i" in steps[0]) == (batch in (7, 8)), "rows of a tile share the weights: all of 7, none of 17"
