@@ -29,6 +29,8 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
         return training_step(name, plan)
     if name in networks.INFERENCE:
         return inference(name, plan)
+    if name == "unsharp_gradient":
+        return gradient(plan)
     graph = fl.trace(algorithms.named(name))
     sizes = {str(size): n for i in graph.methods[0].inputs for size, n in zip(graph[i].shape, data[graph[i].name].shape, strict=True)}
     model = fl.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
@@ -43,6 +45,18 @@ def inference(name: str, plan: Path | None) -> Callable[[], Array]:
     for path, value in training.parameters(data).items():
         model.parameters[path] = value
     return lambda: getattr(model, method)(data["x"])  # type: ignore[no-any-return]
+
+
+def gradient(plan: Path | None) -> Callable[[], Array]:
+    data = WORKLOADS["unsharp_gradient"].inputs()
+    h, w = data["image"].shape
+    model = fl.compile(networks.unsharp_gradient, plan, extents={"h": h, "w": w})
+
+    def call() -> Array:
+        found = model(*data.values())
+        return np.concatenate([found["weights"], [found["amount"]], found["image"][training.SAMPLE].ravel()])
+
+    return call
 
 
 def training_step(name: str, plan: Path | None) -> Callable[[], Array]:

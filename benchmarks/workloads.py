@@ -216,6 +216,14 @@ WORKLOADS = {
             training.lstm_data,
             training.lstm,
         ),
+        Workload(
+            "unsharp_gradient",
+            "gradient of an unsharp mask's error by 9 weights, amount and pixels, float32, 1024 x 1024",
+            1024**2 * (2 * 18 + 2 * 36 + 10),
+            3 * 4 * 1024**2,
+            training.unsharp_data,
+            training.unsharp_gradient,
+        ),
         Workload("layernorm", "layer norm of the rows of 128 x 1024, float32", 8 * _ROWS, 8 * _ROWS, _layernorm_data, layernorm),
     )
 }
