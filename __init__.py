@@ -21,9 +21,9 @@ __version__ = "0.1.0"
 
 _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
-    "PlanError", "Problem", "Program", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "cond", "custom_vjp", "extern",
-    "f8e4m3", "f8e5m2", "f16", "f32", "f64", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param",
-    "recurrence", "scan", "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap",
+    "PlanError", "Problem", "Program", "Ragged", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "cond", "custom_vjp", "extern",
+    "f16", "f32", "f64", "f8e4m3", "f8e5m2", "function", "grad", "gradients", "i16", "i32", "i64", "i8", "jvp", "method", "param",
+    "recurrence", "scan", "scope", "stage", "state", "stop_gradient", "switch", "u16", "u32", "u64", "u8", "value_and_grad", "vjp", "vmap",
     "while_loop",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         PlanError,
         Problem,
         Program,
+        Ragged,
         RunError,
         Spec,
         Stage,
@@ -159,6 +160,7 @@ if TYPE_CHECKING:
         "PlanError",
         "Problem",
         "Program",
+        "Ragged",
         "RunError",
         "Spec",
         "Stage",

@@ -21,7 +21,8 @@ class Method:
 
     `result` mirrors what it returned: nested dict, list or tuple of ids, None for nothing. `updates` has, by the path of each parameter
     or state that the method assigns, the stage that is its new value; each has a stage of its own. `batch` is the symbol of the batch, and
-    `reader` the attribute of the Program that inputs are read from.
+    `reader` the attribute of the Program that inputs are read from. `ragged` has, by the padded tensor of each ragged input, its lengths:
+    an input too, shared by those whose lengths are the same, that a call leaves out where it gives lists.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Method:
     updates: Mapping[str, int] = field(default_factory=dict)
     batch: str | None = None
     reader: str | None = None
+    ragged: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def outputs(self) -> tuple[int, ...]:

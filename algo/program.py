@@ -20,6 +20,7 @@ from .held import Parameter, param, state, updates_of
 from .modules import Module, Program, members
 from .ordering import ordered
 from .python import converted
+from .ragged import Ragged, mask_of
 from .rewriting import walk
 from .stages import Leaf
 from .tensor import Direct, Tensor
@@ -185,12 +186,18 @@ def _require_same(builder: Builder, method: str, fn: Callable[..., Any], before:
 def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: Mapping[str, Spec] | None) -> Method:
     info = getattr(fn, "__fluorite_method__", None)
     builder.begin(name, isinstance(info, MethodInfo) and info.training)
-    ids, arguments = [], {}
+    ids, ragged, groups = list[int](), dict[int, int](), dict[Any, tuple[Direct, Tensor]]()
+    arguments: dict[str, Any] = {}
     for k, s in inputs_of(fn, inputs).items():
-        t = builder.leaf("input", f"{name}/{k}", s.shape, s.dtype, s.axis_names)
-        builder.paths.add(f"{name}/{k}")
+        t = arguments[k] = _input(builder, name, k, s)
         ids.append(t.source)
-        arguments[k] = t
+        if s.ragged:
+            if s.shape[:2] not in groups:
+                lengths = _input(builder, name, f"{k}.lengths", Spec("int32", s.axis_names[:1], s.shape[:1]))
+                groups[s.shape[:2]] = lengths, mask_of(t, lengths, f"{k}.mask")
+                ids.append(lengths.source)
+            arguments[k] = Ragged(t, *groups[s.shape[:2]])
+            ragged[t.source] = groups[s.shape[:2]][0].source
     try:
         result = converted(fn)(**arguments)
     except AlgorithmError as error:
@@ -208,7 +215,12 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
     except AlgorithmError as error:
         raise placed(error, _first_line(fn), name) from None
     _require_known_symbols(builder, name, ids)
-    return Method(name, tuple(ids), tree, inspect.getdoc(fn) or "", updates)
+    return Method(name, tuple(ids), tree, inspect.getdoc(fn) or "", updates, ragged=ragged)
+
+
+def _input(builder: Builder, method: str, name: str, s: Spec) -> Direct:
+    builder.paths.add(f"{method}/{name}")
+    return builder.leaf("input", f"{method}/{name}", s.shape, s.dtype, s.axis_names)
 
 
 def _kept(builder: Builder, i: int, updates: Mapping[str, int]) -> int:

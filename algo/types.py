@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .expr import refuse
 from .extent import Extent, symbol
+from .ragged import Ragged, ragged_dimensions
 from .unbuilt import Unbuilt
+
+
+def declared(dtype: str, shape: Sequence[Extent], ragged: bool = False) -> str:
+    """float32[h, w]; a ragged dimension has a star."""
+    return f"{dtype}[{', '.join(f'{n}*' if ragged and d == 1 else str(n) for d, n in enumerate(shape))}]"
 
 
 @dataclass(frozen=True)
 class Spec:
-    """An input's dtype, axis names and extents."""
+    """An input's dtype, axis names and extents; of a ragged one, those of its padded tensor."""
 
     dtype: str
     axis_names: tuple[str | None, ...]
     shape: tuple[Extent, ...]
+    ragged: bool = False
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        return declared(self.dtype, self.shape, self.ragged)
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,9 @@ class DType:
 
     dtype_name: str
 
-    def __call__(self, *dims: str | int) -> Spec:
+    def __call__(self, *dims: Any) -> Spec:
+        if dims and dims[0] is Ragged:
+            return replace(self(*ragged_dimensions(dims[1:])), ragged=True)
         names, shape = zip(*map(_dimension, dims), strict=True) if dims else ((), ())
         return Spec(self.dtype_name, tuple(names), tuple(shape))
 
@@ -42,7 +51,7 @@ class DType:
             dims_given = ", ".join(map(repr, (container, *dims)))
             why = "the first word in the brackets is the container, and the dimensions follow it"
             raise refuse("A116", f"{self!r}[{dims_given}]", why, f"{self!r}[fl.Tensor, {dims_given}]")
-        return self(*dims)
+        return self(Ragged, *dims) if container is Ragged else self(*dims)
 
     def __repr__(self) -> str:
         return f"fl.{SHORT[self.dtype_name]}"

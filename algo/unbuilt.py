@@ -8,7 +8,6 @@ from .errors import AlgorithmError, Problem
 
 UNBUILT: dict[str, tuple[str, str]] = {
     "reduce": ("a user-defined reduction", "fl.sum, prod, max, min, any, all, argmax or argmin"),
-    "Ragged": ("ragged tensors", "a padded fl.Tensor and a tensor of lengths"),
     "dist": ("distributed programs", ""),
     "from_onnx": ("import from ONNX", ""),
     "from_torch": ("import from PyTorch", ""),

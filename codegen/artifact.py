@@ -145,7 +145,7 @@ def _signature_problems(manifest: Manifest) -> Iterable[Problem]:
             yield _problem(
                 "B003", f'"{name}" cannot be the name of a method', "every model has something of this name", "rename the method"
             )
-        for i in spec.inputs:
+        for i in spec.arguments:
             if not i.name.isidentifier() or keyword.iskeyword(i.name):
                 yield _problem("B003", f'{name}: "{i.name}" cannot be the name of an input', "it is no Python name", "rename the input")
 

@@ -153,7 +153,14 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
     return {
         "doc": m.doc,
         "inputs": [
-            {"name": g[i].name, "dtype": g[i].dtype, "shape": [to_json(e) for e in g[i].shape], "buffer": numbers[i]} for i in m.inputs
+            {
+                "name": g[i].name,
+                "dtype": g[i].dtype,
+                "shape": [to_json(e) for e in g[i].shape],
+                "buffer": numbers[i],
+                **({"lengths": g[m.ragged[i]].name} if i in m.ragged else {}),
+            }
+            for i in m.inputs
         ],
         "symbols": ranges,
         "requires": [

@@ -122,7 +122,7 @@ def _head(manifest: Manifest) -> str:
 
 
 def _function(name: str, spec: MethodSpec) -> list[str]:
-    inputs = [i.name for i in spec.inputs]
+    inputs = [i.name for i in spec.arguments]
     listed = "".join(f"{i}, " for i in inputs)
     out = "" if "out" in inputs else ", out"
     declared = [f"{i}: Any" for i in inputs] + ([] if "out" in inputs else ["*", "out: Any = None"])
@@ -132,7 +132,7 @@ def _function(name: str, spec: MethodSpec) -> list[str]:
         f"def {name}({', '.join(declared)}) -> Any:",
         f'    """{_quoted(_summary(name, spec))}',
         "",
-        *(f"    {i.name}: {i.text()}" for i in spec.inputs),
+        *(f"    {i.name}: {i.text()}" for i in spec.arguments),
         f"    returns {spec.result_text()}, written to `out` if that is given",
         *(f"    {line}" for line in _ranges(spec)),
         "    Raises RunError for inputs of another dtype or shape.",
@@ -158,8 +158,8 @@ def _quoted(text: str) -> str:
 
 
 def _stub_inputs(spec: MethodSpec) -> str:
-    inputs = [f"{i.name}: _Input" for i in spec.inputs]
-    if all(i.name != "out" for i in spec.inputs):
+    inputs = [f"{i.name}: _Input" for i in spec.arguments]
+    if all(i.name != "out" for i in spec.arguments):
         inputs += ["*", f"out: {_stub_result(spec)} | None = None"]
     return ", ".join(inputs)
 

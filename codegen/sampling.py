@@ -35,7 +35,7 @@ def random_inputs(graph: Graph, method: str, extents: Mapping[str, int], seed: i
 
 
 def index_limits(graph: Graph, method: Method, extents: Mapping[str, int]) -> dict[int, int]:
-    """For every input whose values are used as an index directly: the smallest extent that it indexes."""
+    """For every input whose values are used as an index directly: the smallest extent that it indexes. Lengths are at most their extent."""
     wanted, found = set(method.inputs), dict[int, int]()
     for s in graph.stages_of(method.name):
         for read in s.reads:
@@ -44,6 +44,8 @@ def index_limits(graph: Graph, method: Method, extents: Mapping[str, int]) -> di
                     if isinstance(inner, Read) and inner.source in wanted:
                         limit = max(1, evaluate(size, extents))
                         found[inner.source] = min(limit, found.get(inner.source, limit))
+    for tensor, lengths in method.ragged.items():
+        found[lengths] = evaluate(graph[tensor].shape[1], extents) + 1
     return found
 
 

@@ -8,14 +8,14 @@ from typing import Any, TypeAlias, overload
 from .. import expr as E
 from ..building import operator
 from ..dtypes import NARROW
-from ..expr import Expr, Op, Reduce, as_expr
+from ..expr import Expr, Op, Reduce, as_expr, refuse
 from ..extent import Extent
 from ..reducing import ACCUMULATOR, reduce, reduce_axes, unrounded, wide
 from ..tensor import Index, Tensor
 from ..trace import build_stage
 from .derived import real
-from .shapes import axis_numbers, labels, tensor
-from .views import expanded
+from .shapes import axis_numbers, broadcast, labels, shown, tensor
+from .views import broadcast_view, expanded
 
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 Over: TypeAlias = "Mapping[str, int | tuple[int, int] | Extent] | None"
@@ -178,23 +178,47 @@ def count_nonzero(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @operator
-def mean_(x: Any, axis: Axes = None, keepdims: bool = False, *, rounds: bool = False) -> Tensor:
+def mean_(x: Any, axis: Axes = None, keepdims: bool = False, *, where: Any = None, rounds: bool = False) -> Tensor:
     """The mean over axes; that of narrow floats in float32 still, unless it `rounds`."""
     t = tensor(x, "mean")
+    if where is not None:
+        return _mean_where(t, axis, keepdims, tensor(where, "mean"), rounds)
     total, over = reduced("sum", t, axis, lambda i: summand(t[i]), name="sum")
     n = as_expr(count(t.shape, over))
     result = mapped(total, lambda e: rounded(e / n, t.dtype if rounds else "float32"))
     return expanded(result, over) if keepdims else result
 
 
+def _mean_where(t: Tensor, axis: Axes, keepdims: bool, where: Tensor, rounds: bool) -> Tensor:
+    if where.dtype != "bool":
+        raise refuse("A302", f"mean of {t.label} where {where.label}, {where.dtype}", "it says yes or no of each element", "where=x > 0")
+    to, _ = broadcast("mean", [t, where])
+    if to != t.shape:
+        why = f"it has an extent where {t.label} has 1, or more axes"
+        raise refuse("A301", f"mean of {shown(t.shape)} where {shown(where.shape)}", why, "fl.broadcast_to")
+    chosen = broadcast_view(where, to, t.axis_names)
+    total, over = reduced("sum", t, axis, lambda i: E.where(chosen[i], summand(t[i]), E.cast(0, summand(t[i]).dtype)), name="sum")
+    n, _ = reduced("sum", t, axis, lambda i: E.cast(chosen[i], "int32"), name="count")
+    names = labels(total.axis_names)
+    sizes = dict(zip(names, total.shape, strict=True))
+    like = t.dtype if rounds else "float32"
+    result = build_stage(names, lambda *i: rounded(total[i] / E.cast(n[i], total.dtype), like), extents=sizes)
+    return expanded(result, over) if keepdims else result
+
+
 @overload
 def mean(x: Body, /, *, over: Over = None) -> Any: ...
 @overload
-def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
-def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
-    """The arithmetic mean over axes, or over the axes of a lambda; integers give float32."""
+def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, where: Any = None, name: str | None = None) -> Tensor: ...
+def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, where: Any = None, over: Over = None, name: str | None = None) -> Any:
+    """The arithmetic mean over axes, or over the axes of a lambda; integers give float32.
+
+    `where` [bool, broadcast to x] says which elements count: others are as if they were not there, and the mean of none is NaN.
+    """
     if not callable(x):
-        return mean_(x, axis, keepdims, rounds=True, name=name)
+        return mean_(x, axis, keepdims, where=where, rounds=True, name=name)
+    if where is not None:
+        raise refuse("A302", "mean of a lambda, where=", "a lambda says so itself", "fl.sum(lambda i: fl.where(c[i], x[i], 0.0))")
     summed = reduce("sum", x, over)
     total = unrounded(summed)
     assert isinstance(total, Reduce)

@@ -23,17 +23,20 @@ SEAL = "seal"
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """A named tensor: an input or a parameter. `given` is the type of the algorithm, where a plan stores a parameter in another."""
+    """A named tensor: an input or a parameter. `given` is the type of the algorithm, where a plan stores a parameter in another.
+    `lengths` is the input that says how long each row of a ragged one is."""
 
     name: str
     dtype: str
     shape: tuple[Extent, ...]
     buffer: int = -1
     given: str = ""
+    lengths: str = ""
 
     def text(self) -> str:
-        """`float32[h, w]`"""
-        return f"{self.dtype}[{', '.join(map(text, self.shape))}]"
+        """`float32[h, w]`, and `float32[n, t*, 32]` of a ragged one."""
+        stars = ["*" if self.lengths and axis == 1 else "" for axis in range(len(self.shape))]
+        return f"{self.dtype}[{', '.join(text(n) + star for n, star in zip(self.shape, stars, strict=True))}]"
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
@@ -125,9 +128,15 @@ class MethodSpec:
     batch: str | None = None  # the symbol of the batch, whose axis may be left out
     reader: str | None = None  # what its inputs are read from, in the algorithm
 
+    @cached_property
+    def arguments(self) -> tuple[TensorSpec, ...]:
+        """What a call is given: the inputs, without the lengths of ragged ones."""
+        lengths = {i.lengths for i in self.inputs if i.lengths}
+        return tuple(i for i in self.inputs if i.name not in lengths)
+
     def text(self, name: str | None = None) -> str:
         """`blur(image: float32[h, w]) -> float32[h, w]`"""
-        return f"{name or self.name}({', '.join(f'{i.name}: {i.text()}' for i in self.inputs)}) -> {self.result_text()}"
+        return f"{name or self.name}({', '.join(f'{i.name}: {i.text()}' for i in self.arguments)}) -> {self.result_text()}"
 
     def result_text(self) -> str:
         buffers = self.variants[-1].buffers
@@ -257,4 +266,4 @@ def _step(raw: Mapping[str, Any]) -> Step:
 
 def _tensor(raw: Mapping[str, Any]) -> TensorSpec:
     numpy_dtype(raw["dtype"])
-    return TensorSpec(raw["name"], raw["dtype"], tuple(raw["shape"]), raw.get("buffer", -1), raw.get("given", ""))
+    return TensorSpec(raw["name"], raw["dtype"], tuple(raw["shape"]), raw.get("buffer", -1), raw.get("given", ""), raw.get("lengths", ""))

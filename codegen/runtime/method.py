@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from . import padding
 from .arguments import Refused, as_array, bind, rank_problem
 from .errors import Problem, run_error, run_problem
 from .extents import shape_of
@@ -28,7 +29,9 @@ _KEPT_BYTES = 256 << 20
 
 class Method:
     """Call it with arrays, positional or by name; with one sample, where the axis of the batch is left out of every input; or with nothing,
-    where it has a reader. `out=` takes arrays to write the result to, in the result's own structure.
+    where it has a reader. `out=` takes arrays to write the result to, in the result's own structure. A ragged input is a list of arrays of
+    unequal length; given all inputs in the order of the manifest, it is a padded array, with an array of lengths behind the first of those
+    that share it.
 
     Raises RunError, one sentence for each input that does not fit.
     """
@@ -46,12 +49,13 @@ class Method:
         self.__doc__ = f"{spec.text()}\n\n{spec.doc}"
         self.__signature__ = _signature(spec)
         self._functions, self._parameters, self._threads = functions, parameters, thread_count
-        self._names = [i.name for i in spec.inputs]
+        self._names = [i.name for i in spec.arguments]
+        self._ragged = any(i.lengths for i in spec.inputs)
         self.limit: int | None = None  # bytes that a call may take beside its inputs
         self.feed: Feed | None = None  # what it reads where it is called without inputs
         self.calls = 0  # how many have changed state
         self._samples = Samples(spec)
-        self._form = form_of(len(self._names))
+        self._form = form_of(len(spec.inputs))
         self._prepared: dict[Form, Prepared | OneSample] = {}
         self._fixed: dict[int, tuple[Variant, dict[int, Array]]] = {}
         self._lock = threading.RLock()
@@ -102,7 +106,7 @@ class Method:
 
     def rows(self, args: Sequence[Any]) -> int:
         """How many samples a batch has; 1 where nothing says which axis they are along."""
-        return self._samples.count(args)
+        return padding.count(self.spec, args) if self._ragged else self._samples.count(args)
 
     def _counted(self) -> None:
         self.calls += 1
@@ -208,7 +212,9 @@ class Method:
         return symbols
 
     def _checked(self, args: Sequence[Any]) -> tuple[Array, ...]:
-        if len(args) != len(self._names):
+        if self._ragged and len(args) == len(self._names):
+            args = padding.padded(self.label, self.spec, args)
+        elif len(args) != len(self.spec.inputs):
             self._refuse_count(args, {})
         arrays: list[Array] = []
         wrong: list[Problem] = []
@@ -246,7 +252,7 @@ class Method:
             elif name not in self._names:
                 near = difflib.get_close_matches(name, [*self._names, "out"], 1)
                 wrong.append(run_problem("R103", f"{self.label}: there is no input {name}", *(f"did you mean {n}" for n in near)))
-        absent = [spec for spec in self.spec.inputs[len(args) :] if spec.name not in named]
+        absent = [spec for spec in self.spec.arguments[len(args) :] if spec.name not in named]
         wrong += [run_problem("R101", f"{self.label}: {spec.name} is missing, expected {spec.text()}") for spec in absent]
         if self.spec.reader and self.feed is None and len(absent) == len(self._names):
             wrong.append(run_problem("R101", f"{self.label}: its reader {self.spec.reader} has no data in this model"))
@@ -275,7 +281,7 @@ class Method:
 
 
 def _signature(spec: MethodSpec) -> inspect.Signature:
-    inputs = [inspect.Parameter(i.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=i.text()) for i in spec.inputs]
+    inputs = [inspect.Parameter(i.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=i.text()) for i in spec.arguments]
     if all(i.name != "out" for i in inputs):
         inputs.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
     return inspect.Signature(inputs, return_annotation=spec.result_text())

@@ -1,0 +1,58 @@
+"""One value made into an array of the declared type and rank, or a sentence about what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import kind
+from ..errors import Problem
+from ..stages import Leaf
+
+Array = np.ndarray[Any, Any]
+_RANK = {"bool": 0, "int": 1, "float": 2}
+_KIND = {"b": "bool", "i": "int", "u": "int", "f": "float"}
+
+
+def declared(leaf: Leaf) -> str:
+    """float32[h, w]"""
+    return f"{leaf.dtype}[{', '.join(map(str, leaf.shape))}]"
+
+
+def as_array(leaf: Leaf, value: Any, label: str) -> Array | Problem:
+    """The value with the leaf's dtype and rank. Python numbers and lists are weak; arrays must have the dtype."""
+    where = f"{label}: {leaf.name}"
+    expected = f"expected {declared(leaf)}"
+    if isinstance(value, bool | int | float | list | tuple):
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError) as error:
+            return problem("R104", f"{where} is not a rectangular list of numbers ({error}), {expected}")
+        found = _KIND.get(array.dtype.kind)
+        if array.size and (found is None or _RANK[found] > _RANK[kind(leaf.dtype)]):
+            return problem("R104", f"{where} is {found or array.dtype.name}, {expected}")
+        if kind(leaf.dtype) == "int" and array.size and found == "int":
+            info = np.iinfo(leaf.dtype)
+            if int(array.min()) < info.min or int(array.max()) > info.max:
+                return problem("R104", f"{where} holds a number outside {leaf.dtype}, {expected}")
+        array = array.astype(leaf.dtype)
+    elif isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype.newbyteorder("=") != np.dtype(leaf.dtype):
+            return problem("R104", f"{where} is {array.dtype.name}, {expected}", f"{leaf.name}.astype(np.{leaf.dtype})")
+        array = array.astype(leaf.dtype, copy=False)
+    else:
+        try:
+            array = np.from_dlpack(value)
+        except Exception:
+            return problem("R104", f"{where} is of type {type(value).__name__}, {expected}", "a NumPy array")
+        if array.dtype != np.dtype(leaf.dtype):
+            return problem("R104", f"{where} is {array.dtype.name}, {expected}")
+    if array.ndim != len(leaf.shape):
+        return problem("R105", f"{where} has shape {array.shape}, {expected}")
+    return array
+
+
+def problem(code: str, asked: str, *try_: str) -> Problem:
+    return Problem(code, "run", asked=asked, try_=try_)
