@@ -33,8 +33,12 @@ class Ragged:
             raise AttributeError(name)
         raise refuse("A197", f"{self.padded.label}.{name}", "a ragged input is no tensor", ".padded", ".lengths", ".mask")
 
-    def __getitem__(self, key: Any) -> Any:
-        raise refuse("A197", f"{self.padded.label}[...]", "a ragged input is no tensor", ".padded", ".lengths", ".mask")
+    def _refused(self, *others: Any) -> Any:
+        asked = f"{self.padded.label} as an operand, or indexed"
+        raise refuse("A197", asked, "a ragged input is no tensor", ".padded", ".lengths", ".mask")
+
+    __getitem__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = _refused
+    __rmatmul__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __invert__ = __neg__ = __pow__ = _refused
 
 
 def mask_of(padded: Tensor, lengths: Tensor, name: str) -> Tensor:

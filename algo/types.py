@@ -10,7 +10,6 @@ from typing import Any
 from .expr import refuse
 from .extent import Extent, symbol
 from .ragged import Ragged, ragged_dimensions
-from .unbuilt import Unbuilt
 
 
 def declared(dtype: str, shape: Sequence[Extent], ragged: bool = False) -> str:
@@ -45,8 +44,6 @@ class DType:
 
     def __getitem__(self, parts: Any) -> Spec:
         container, *dims = parts if isinstance(parts, tuple) else (parts,)
-        if isinstance(container, Unbuilt):
-            raise container.refusal(f"{self!r}[fl.{container.__name__}, ...]")
         if isinstance(container, str | int):
             dims_given = ", ".join(map(repr, (container, *dims)))
             why = "the first word in the brackets is the container, and the dimensions follow it"

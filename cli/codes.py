@@ -106,6 +106,7 @@ ALGORITHM: dict[str, str] = {
     "A194": "A gradient that is handed to an optimiser does not belong to a parameter, or has not its shape; or there are two of one.",
     "A195": "@fl.method(batch=...) names the axis of the batch: a symbolic extent of an input.",
     "A196": "@fl.method(reader=...) names an attribute of the Program that the method's inputs are read from.",
+    "A197": "A ragged input is used through .padded, .lengths and .mask; it is no tensor itself.",
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
         "give extents=."

@@ -84,8 +84,3 @@ def test_a_type_checker_sees_what_is_exported() -> None:
     static -= {"*", "ops", "Any"}
     lazy = {*fl._HOMES, *fl._MODULES, "extent"}
     assert static == lazy - set(fl._COMPILER) or static == lazy
-
-
-def test_ragged_inputs_are_refused_where_they_are_declared() -> None:
-    with pytest.raises(fl.AlgorithmError, match="A900"):
-        _ = fl.f32[fl.Ragged, "n"]

@@ -71,7 +71,8 @@ class Dataset(ABC):
         return Shuffled(self, whole(seed, "shuffle", -(1 << 63)))
 
     def batch(self, size: int, drop_last: bool = False) -> Dataset:
-        """`size` examples at a time, with an axis more in front; the last batch is what is left, or is dropped."""
+        """`size` examples at a time, with an axis more in front, or as a list where they differ in length; the last batch is what is
+        left, or is dropped."""
         return Batched(self, whole(size, "batch_size"), bool(drop_last))
 
     def take(self, count: int) -> Dataset:

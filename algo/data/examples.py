@@ -34,7 +34,8 @@ def parts(example: Example) -> dict[str, Any]:
 
 
 def stacked(examples: Sequence[Example]) -> Example:
-    """One example of many, with a new first axis. Raises RunError where they are not alike."""
+    """One example of many, with a new first axis; arrays that only differ in their length stay a list, which a ragged input takes.
+    Raises RunError where they are not alike."""
     first = parts(examples[0])
     columns: dict[str, list[Any]] = {name: [] for name in first}
     for example in examples:
@@ -53,7 +54,9 @@ def stacked(examples: Sequence[Example]) -> Example:
     return arrays["0"]
 
 
-def _stack(name: str, column: Sequence[Array]) -> Array:
+def _stack(name: str, column: Sequence[Array]) -> Array | list[Array]:
+    if len({a.shape for a in column}) > 1 and all(a.ndim for a in column) and len({(a.dtype, a.shape[1:]) for a in column}) == 1:
+        return list(column)
     forms = list(dict.fromkeys(f"{a.dtype.name}[{', '.join(map(str, a.shape))}]" for a in column))
     if len(forms) > 1:
         why = f"{name} is {forms[0]} in one and {forms[1]} in another"

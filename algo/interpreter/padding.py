@@ -24,9 +24,11 @@ def padded(ragged: Sequence[tuple[Leaf, str]], given: Mapping[str, Any], label: 
     first: dict[str, str] = {}
     for leaf, lengths in ragged:
         mine, before = rows[leaf.name], first.setdefault(lengths, leaf.name)
-        for i, (a, b) in enumerate(zip(rows[before], mine, strict=False)):
+        n, t = leaf.shape[:2]
+        if len(mine) != len(rows[before]):
+            raise RunError(problem("R105", f"{label}: {n} is {len(rows[before])} in {before}, but {len(mine)} in {leaf.name}"))
+        for i, (a, b) in enumerate(zip(rows[before], mine, strict=True)):
             if len(a) != len(b):
-                t = leaf.shape[1]
                 raise RunError(problem("R105", f"{label}: {t} of example {i} is {len(a)} in {before}, but {len(b)} in {leaf.name}"))
         tail = next((r.shape[1:] for r in mine), tuple(n if isinstance(n, int) else 0 for n in leaf.shape[2:]))
         full = made[leaf.name] = np.zeros((len(mine), longest[leaf.shape[1]], *tail), leaf.dtype)

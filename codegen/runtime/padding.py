@@ -60,7 +60,7 @@ def _key(i: TensorSpec) -> Any:
 
 def _rows(label: str, spec: TensorSpec, value: Any) -> tuple[list[Array], bool]:
     """The examples of one input, alike but in length; and whether it is one sample, that lacks the axis of the batch. Raises Refused."""
-    if hasattr(value, "shape") and getattr(value, "dtype", None) != object:
+    if _is_array(value):
         alone = len(value.shape) == len(spec.shape) - 1
         whole = as_array(label, spec, value)
         if not alone and whole.ndim != len(spec.shape):
@@ -87,9 +87,14 @@ def _others(spec: TensorSpec, found: Array, tail: tuple[int, ...]) -> str:
 
 def _rank(value: Any) -> int:
     """The number of axes that a list of arrays or lists would have."""
-    if hasattr(value, "shape") and getattr(value, "dtype", None) != object:
+    if _is_array(value):
         return len(value.shape)
     return 1 + max(map(_rank, value), default=0) if isinstance(value, list | tuple | np.ndarray) else 0
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it is one array of numbers; an array of objects is a list."""
+    return hasattr(value, "shape") and getattr(getattr(value, "dtype", None), "kind", "f") != "O"
 
 
 def _nothing(value: Any) -> bool:

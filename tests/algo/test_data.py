@@ -375,7 +375,7 @@ def test_what_is_no_data_is_refused() -> None:
         lambda: data.images("f", size=(4, 4), channels=2): ("R201", "1, 3 or 4"),
         lambda: data.digits(part="half"): ("R201", "part='half'"),
         lambda: list(data.dataset([{"x": 1}, {"y": 1}]).batch(2)): ("R204", "not built alike"),
-        lambda: list(data.dataset([np.zeros(2), np.zeros(3)]).batch(2)): ("R204", "float64[2] in one and float64[3]"),
+        lambda: list(data.dataset([np.zeros((1, 2)), np.zeros((1, 3))]).batch(2)): ("R204", "float64[1, 2] in one and float64[1, 3]"),
         lambda: next(data.arrays(x=np.zeros(0)).stream()): ("R205", "it is empty"),
         lambda: list(data.arrays(x=np.zeros(0)).stream().rest()): ("R205", "it is empty"),
     }

@@ -73,6 +73,26 @@ def test_inside_a_stage(name: str) -> None:
     same(on_lambda, both(lambda x: fn(x, 1), x))
 
 
+def test_the_mean_of_some_elements() -> None:
+    x, c = numbers(4, 5, 3), numbers(4, 5, 1, seed=3) > 0
+    for axis, keepdims in ((None, False), (1, True), ((0, 2), False), (-1, False)):
+        with np.errstate(all="ignore"):
+            wanted = np.nanmean(np.where(c, x, np.nan), axis=axis, keepdims=keepdims) if axis is None else None
+        if wanted is None:
+            total, n = np.where(c, x, 0).sum(axis, keepdims=keepdims), np.broadcast_to(c, x.shape).sum(axis, keepdims=keepdims)
+            wanted = np.divide(total, n, out=np.full(total.shape, np.nan, np.float32), where=n > 0)
+        near(both(lambda x, c, axis=axis, keepdims=keepdims: fl.mean(x, axis, keepdims, where=c), x, c), wanted, 1e-5)
+    x[~np.broadcast_to(c, x.shape)] = np.nan  # what does not count may be anything
+    assert np.isfinite(run(lambda x, c: fl.mean(x, where=c), x, c))
+    assert np.isnan(run(lambda x, c: fl.mean(x, where=c), x, np.zeros_like(c)))
+    with pytest.raises(fl.AlgorithmError, match="it says yes or no"):
+        run(lambda x: fl.mean(x, where=x), x)
+    with pytest.raises(fl.AlgorithmError, match="it has an extent where"):
+        run(lambda x, c: fl.mean(x, where=c), numbers(1, 5, 3), c)
+    with pytest.raises(fl.AlgorithmError, match="a lambda says so itself"):
+        run(lambda x, c: fl.stage(lambda: fl.mean(lambda i: x[i, 0, 0], where=c)), x, c)
+
+
 def test_mean_of_a_lambda_knows_its_extents_from_reads_or_over() -> None:
     x = numbers(9)
     near(both(lambda x: fl.stage(lambda: fl.mean(lambda i: fl.square(x[i]))), x), (x * x).mean())
