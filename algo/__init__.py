@@ -27,7 +27,7 @@ from .unbuilt import UNBUILT, Unbuilt
 __all__ = [
     "DTYPES", "UNBUILT", "AlgorithmError", "ArtifactError", "BuildError", "DType", "Dim", "Expr", "Extent", "FluoriteError", "Graph",
     "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Ragged", "Reduction", "RunError", "Spec",
-    "Stage", "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "cond", "custom_vjp", "extern", "f16", "f32", "f64", "f8e4m3", "f8e5m2",
-    "function", "grad", "gradients", "i16", "i32", "i64", "i8", "jvp", "method", "param", "recurrence", "scan", "scope", "stage", "state",
-    "stop_gradient", "switch", "u16", "u32", "u64", "u8", "value_and_grad", "vjp", "vmap", "while_loop",
+    "Stage", "Tensor", "Unbuilt", "bf16", "boolean", "canonical", "cond", "custom_vjp", "extern", "f8e4m3", "f8e5m2", "f16", "f32", "f64",
+    "function", "grad", "gradients", "i8", "i16", "i32", "i64", "jvp", "method", "param", "recurrence", "scan", "scope", "stage", "state",
+    "stop_gradient", "switch", "u8", "u16", "u32", "u64", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
