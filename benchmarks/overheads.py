@@ -54,10 +54,56 @@ model, x = fl.compile(last), np.ones((20000, 16), np.float32)
 print(min(timeit.repeat(lambda: model(x), number=5, repeat=7)) / 5 / len(x))
 """
 
+STEP = """
+import sys
+import fluorite as fl
+from benchmarks import networks
+peak = fl.compile(networks.NETWORKS[sys.argv[1]]()).peak(method="train_step")
+print(peak.total - peak.parameters)
+"""
+STEP_TORCH = """
+import sys
+from torch.profiler import ProfilerActivity, profile
+from benchmarks import peer_torch
+step = peer_torch.build(sys.argv[1], "torch eager")
+step()
+with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+    step()
+now = most = 0
+for event in sorted((e for e in found.profiler.kineto_results.events() if e.name() == "[memory]"), key=lambda e: e.start_ns()):
+    now += event.nbytes()
+    most = max(most, now)
+print(most)
+"""
+RECOMPUTE = """
+import json, resource
+import numpy as np
+import fluorite as fl
+from fluorite import nn
 
-def _python(code: str, *folders: Path) -> str:
+class Deep(fl.Program):
+    def __init__(self):
+        self.layers, self.optimizer = [nn.Linear(64, 64) for _ in range(6)], fl.optim.SGD(0.01)
+
+    @fl.method(training=True)
+    def train_step(self, x: fl.f32[fl.Tensor, 1 << 17, 64]):
+        for layer in self.layers:
+            x = fl.gelu(layer(x), name="act")
+        cost = fl.mean(fl.square(x), name="cost")
+        self.optimizer.minimize(cost)
+        return {"cost": cost}
+
+model, x = fl.compile(Deep(), PLAN), np.ones((1 << 17, 64), np.float32)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+model.train_step(x)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps({"planned": model.memory(method="train_step"), "measured": after - before}))
+"""
+
+
+def _python(code: str, *folders: Path, python: str = sys.executable, words: tuple[str, ...] = ()) -> str:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    return subprocess.run([sys.executable, "-c", code], cwd=folders[0], env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run([python, "-c", code, *words], cwd=folders[0], env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def _fluorite(*words: str | Path) -> float:
@@ -111,7 +157,28 @@ def scan() -> Found:
     return {"seconds": seconds, "limit": 5e-6}
 
 
-RUN: dict[str, Callable[[], Found]] = {f.__name__: f for f in (call, rebuild, help, chain, scan)}
+def memory() -> Found:
+    """What one step of training takes beside parameters, optimiser state and data: no more than PyTorch's, where BENCHMARK_TORCH names the
+    Python that has it."""
+    found: Found = {}
+    for name in ("mlp_train", "mlp_adam", "convnet_train"):
+        found[name] = {"fluorite": float(_python(STEP, ROOT, words=(name,)))}
+        if (python := os.environ.get("BENCHMARK_TORCH")) is not None:
+            found[name]["torch"] = float(_python(STEP_TORCH, ROOT, python=python, words=(name,)))
+        print(f"memory: a step of {name} " + ", ".join(f"{peer} {size / 2**20:.2f} MiB" for peer, size in found[name].items()))
+    return found
+
+
+def recompute() -> Found:
+    """What computing five activations again saves: as much as was predicted, within 5%."""
+    plan = "fl.ExecutionPlan.from_yaml('memory: {recompute: [" + ", ".join(f"act_{n}" for n in range(2, 6)) + ", act]}')"
+    usual, again = (json.loads(_python(RECOMPUTE.replace("PLAN", p), ROOT)) for p in ("None", plan))
+    saved = {k: usual[k] - again[k] for k in usual}
+    print(f"recompute: {saved['planned'] / 2**20:.1f} MiB less predicted, {saved['measured'] / 2**20:.1f} MiB less measured")
+    return {**saved, "limit": 0.05}
+
+
+RUN: dict[str, Callable[[], Found]] = {f.__name__: f for f in (call, rebuild, help, chain, scan, memory, recompute)}
 NAMES = tuple(RUN)
 
 

@@ -11,6 +11,7 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.ordering import units
 from fluorite.algo.stages import Stage
 
+from .alive import Alive
 from .directives import ComputeAt, StoreAt
 from .notation.places import NOWHERE, Place
 
@@ -110,9 +111,10 @@ def _contradictions(g: Graph, root: Callable[[int], int], apart: Sequence[Apart]
 
 
 def _ordered(g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]], asked: Mapping[int, Place]) -> list[int]:
-    """Groups in dependence order, and otherwise in that of the stages, so that no value is made long before it is read. Those that make new
-    values of state come after the readers of the old ones as far as they may: the new value can then be written over the old one. A cycle
-    means that a group encloses something outside it."""
+    """Groups in dependence order: as soon as they can run those that free more memory than they take, as updates by a gradient do; the
+    others in the order of their stages, so that no value is made long before it is read. Those that make new values of state come after
+    the readers of the old ones as far as they may: the new value can then be written over the old one. A cycle means that a group encloses
+    something outside it."""
     needs: dict[int, set[int]] = {r: set() for r in members_of}
     readers = _readers_of_old(g, root)
     for s in g.stages:
@@ -127,9 +129,12 @@ def _ordered(g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequ
     ready = sorted((last[r], r) for r, need in needs.items() if not need)
     order: list[int] = []
     left = {r: set(need) for r, need in needs.items()}
+    alive = Alive(g, root, members_of)
     while ready:
-        n = next((n for n, (_, r) in enumerate(ready) if not readers.get(r, frozenset()) & left.keys()), 0)
-        _, r = ready.pop(n)
+        may = [n for n, (_, r) in enumerate(ready) if not readers.get(r, frozenset()) & left.keys()] or [0]
+        able = {ready[n][1] for n in may}
+        _, r = ready.pop(next((n for n in may if alive.growth(ready[n][1], able) < 0), may[0]))
+        alive.run(r)
         order.append(r)
         del left[r]
         for user in users[r]:

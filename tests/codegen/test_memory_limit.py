@@ -170,3 +170,23 @@ def test_a_recurrence_is_not_computed_again() -> None:
     (path,) = [s.path for s in fl.trace(running).stages if s.clock is not None]
     problems = recomputed(Memory(recompute=("/" + path,)), fl.trace(running))[1]
     assert [p.code for p in problems] == ["P402"] and "recurrence" in problems[0].text()
+
+
+def test_updates_run_as_soon_as_they_free_what_they_read() -> None:
+    """The gradient of a weight is there only until its own update, not until those of all weights."""
+
+    class Deep(fl.Program):
+        def __init__(self) -> None:
+            self.layers = [fl.nn.Linear(64, 64, bias=False) for _ in range(4)]
+            self.optimizer = fl.optim.Adam(0.01)
+
+        @fl.method(training=True)
+        def train_step(self, x: fl.f32[fl.Tensor, 2, 64]) -> dict[str, fl.Tensor]:
+            for layer in self.layers:
+                x = fl.relu(layer(x))
+            cost = fl.mean(fl.square(x), name="cost")
+            self.optimizer.minimize(cost)
+            return {"cost": cost}
+
+    peak = fl.compile(Deep()).peak(method="train_step")
+    assert peak.buffers < 2 * 64 * 64 * 4, peak.text()
