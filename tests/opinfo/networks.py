@@ -211,7 +211,7 @@ def inverse_of_reals(x: Any, n: int | None = None, dim: int = -1, norm: str | No
 
 def planes_of_reals(fn: Callable[..., Any]) -> Callable[..., Any]:
     def apply(x: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-        unless(s is None and tuple(dim) == (-2, -1), "s= and dim=")
+        unless(s is None and dim in ((-2, -1), [-2, -1]), "s= and dim=")
         return fn(fl.stack([x, x * 0], -1), norm=norm or "backward")
 
     return apply

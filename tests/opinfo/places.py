@@ -102,7 +102,7 @@ def pad(x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
 
 # ---------------------------------------------------------------- gathering and scattering
 def gather(x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
-    unless(x.ndim > 0 and index.ndim > 0, "places of a number")
+    unless(x.ndim > 0 and index.ndim == x.ndim, "places of a number")
     same = all(n == m for k, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)) if k != dim % x.ndim)
     unless(same, "fewer rows of places than there are rows")
     return fl.take_along_axis(x, index, dim)
@@ -155,7 +155,7 @@ def scattered(name: str) -> Callable[..., Any]:
     return apply
 
 
-def embedding(ids: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, *rest: Any, **more: Any) -> Any:
+def embedding(weight: Any, ids: Any, padding_idx: Any = None, max_norm: Any = None, *rest: Any, **more: Any) -> Any:
     if max_norm is not None or padding_idx is not None or more.get("scale_grad_by_freq"):
         raise NotOffered("padding_idx=, max_norm= and scale_grad_by_freq=")
     return fl.embedding(ids, weight)
