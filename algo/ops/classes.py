@@ -15,7 +15,8 @@ from .. import expr as E
 from ..building import operator
 from ..dtypes import kind
 from ..expr import Expr, as_expr, cast, refuse
-from ..reducing import reduce_axes
+from ..extent import Extent
+from ..reducing import ACCUMULATOR, reduce_axes
 from ..tensor import Tensor
 from ..trace import build_stage
 from .derived import real
@@ -112,7 +113,7 @@ def _of_classes(
             hit = hit if factors is None else factors[c] * hit
             if not smoothing:
                 return hit
-            return (1 - smoothing) * hit + smoothing / as_expr(classes) * (spread[i] if i else spread.as_scalar())
+            return (1 - smoothing) * hit + _share(smoothing, classes, logs.dtype) * (spread[i] if i else spread.as_scalar())
 
         return counted(i, of, 0.0)
 
@@ -133,6 +134,11 @@ def _held(value: int, dtype: str) -> Any:
     return cast(value, dtype) if info.min <= value <= info.max else cast(value, "int64")
 
 
+def _share(smoothing: float, classes: Extent, dtype: str) -> Expr:
+    """What smoothing gives to each class, in this type."""
+    return cast(smoothing / cast(as_expr(classes), ACCUMULATOR.get(dtype, dtype)), dtype)
+
+
 def _of_probabilities(logs: Tensor, target: Tensor, weight: Any, d: int, smoothing: float, label: str | None, reduction: str) -> Tensor:
     classes = logs.shape[d]
     if target.shape != logs.shape:
@@ -145,7 +151,7 @@ def _of_probabilities(logs: Tensor, target: Tensor, weight: Any, d: int, smoothi
 
     def element(i: tuple[Expr, ...], c: Expr) -> Any:
         p = real(target[i])
-        p = p if not smoothing else p * (1 - smoothing) + smoothing / as_expr(classes)
+        p = p if not smoothing else p * (1 - smoothing) + _share(smoothing, classes, p.dtype)
         p = p if factors is None else p * factors[c]
         return p * -logs[i]
 

@@ -85,7 +85,12 @@ def arange(start: Extent | float, stop: Extent | float | None = None, step: int 
         raise refuse("A304", f"arange({low}, {high}, {step})", "a symbolic end needs whole numbers beside it", "fl.arange(n) * step")
     else:
         length = max(int(np.ceil((high - low) / step)), 0)
-    return build_stage(["i"], lambda i: as_expr(low) + i * step, extents={"i": length}, dtype=dtype)
+    exact = dtype is not None and canonical(dtype) == "float64"  # else the numbers are float32 before they are of the type
+
+    def number(i: Expr) -> Expr:
+        return as_expr(low) + (E.cast(i, "float64") if exact else i) * step
+
+    return build_stage(["i"], number, extents={"i": length}, dtype=dtype)
 
 
 def _triangle(x: Any, k: int, lower: bool, what: str) -> Tensor:

@@ -18,13 +18,13 @@ from .normalize import over
 from .shapes import shown, tensor
 
 
-def _frequencies(features: Extent, base: float, what: str) -> np.ndarray[Any, Any]:
+def _frequencies(features: Extent, base: float, what: str, dtype: str = "float32") -> np.ndarray[Any, Any]:
     """base^(-2 i / features) for each pair i of features, rounded once."""
     if not isinstance(features, int) or features % 2:
         raise refuse("A303", f"{what} of {features} features", "features are turned in pairs, so their number is even and known")
     if not base > 0:
         raise refuse("A304", f"{what}: base={base!r}", "it is a number above 0")
-    return np.asarray(base ** (-np.arange(0, features, 2) / features), np.float32)
+    return np.asarray(base ** (-np.arange(0, features, 2) / features), dtype)
 
 
 @operator
@@ -39,7 +39,8 @@ def rotary(x: Any, positions: Any = None, *, offset: Any = 0, base: float = 1000
     if t.ndim < 2:
         raise refuse("A307", f"rotary of {shown(t.shape)}", "it has at least two axes: position and feature")
     d = t.shape[-1]
-    rates = tensor(_frequencies(d, base, "rotary"), "rotary")
+    wide = "float64" if t.dtype == "float64" else "float32"
+    rates = tensor(_frequencies(d, base, "rotary", wide), "rotary")
     assert isinstance(d, int)
     given = None if positions is None else integers(positions, "rotary")
     if given is not None and given.shape != (t.shape[-2],):
@@ -50,7 +51,7 @@ def rotary(x: Any, positions: Any = None, *, offset: Any = 0, base: float = 1000
     def angle(p: Expr, pair: Expr) -> Any:
         at = given[p] if given is not None else cast(p, "int32")
         at = at + (start if isinstance(start, int) else start.as_scalar())
-        return cast(at, "float32") * rates[pair]
+        return cast(at, wide) * rates[pair]
 
     extents = {"t": t.shape[-2], "pair": half}
     cos, sin = (build_stage(["t", "pair"], lambda p, k, f=f: E.unary(f, angle(p, k)), name=f, extents=extents) for f in ("cos", "sin"))

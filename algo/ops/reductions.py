@@ -229,7 +229,7 @@ def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, where: Any = None
 
 
 @operator
-def var(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int = 0) -> Tensor:
+def var(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int | float = 0) -> Tensor:
     """The mean squared distance from the mean; `correction` is taken off the number of elements."""
     t = tensor(x, "var")
     total, n, over = _squares(t, axis, correction)
@@ -238,7 +238,7 @@ def var(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int = 
 
 
 @operator
-def std(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int = 0) -> Tensor:
+def std(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int | float = 0) -> Tensor:
     """The square root of the variance."""
     t = tensor(x, "std")
     total, n, over = _squares(t, axis, correction)
@@ -253,7 +253,7 @@ def var_(x: Tensor, axis: Axes, centre: Tensor) -> Tensor:
     return mapped(total, lambda e: e / n)
 
 
-def _squares(x: Tensor, axis: Axes, correction: int, known: Tensor | None = None) -> tuple[Tensor, Expr, tuple[int, ...]]:
+def _squares(x: Tensor, axis: Axes, correction: int | float, known: Tensor | None = None) -> tuple[Tensor, Expr, tuple[int, ...]]:
     """The stage `sum` of squared distances from the stage `mean`, its divisor, and the axes."""
     over = axis_numbers(axis, x.axis_names, "var")
     centre = mean_(x, over, True) if known is None else known
@@ -263,4 +263,5 @@ def _squares(x: Tensor, axis: Axes, correction: int, known: Tensor | None = None
         return off * off
 
     total, _ = reduced("sum", x, over, distance, name="sum")
-    return total, as_expr(count(x.shape, over)) - correction, over
+    n = as_expr(count(x.shape, over))
+    return total, (n if isinstance(correction, int) else E.cast(n, total.dtype)) - correction, over

@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 
-from .left_out import NotOffered, unless, without
+from .left_out import unless, without
 
 
 def add(x: Any, y: Any, *, alpha: Any = 1) -> Any:
@@ -33,6 +33,7 @@ def round_(x: Any, *, decimals: int = 0) -> Any:
 
 
 def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
+    unless(all(getattr(t, "dtype", x.dtype) == x.dtype for t in (min, max)), "limits of another type")
     return fl.clamp(x, min, max)
 
 
@@ -74,6 +75,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
 
 
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    unless(min_val < max_val, "a range of nothing")
     return fl.hardtanh(x, low=min_val, high=max_val)
 
 
@@ -82,6 +84,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, inplace: bool = False) -> A
 
 
 def prelu(x: Any, weight: Any) -> Any:
+    unless(x.ndim > 0, "a slope for each channel of what has no channels")
     unless(weight.ndim == 0 or weight.shape == (1,) or x.ndim > 1, "a slope for each channel of what has no channels")
     return fl.prelu(x, weight)
 

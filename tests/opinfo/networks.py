@@ -95,6 +95,7 @@ def batch_norm(
     momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
     """In training PyTorch leaves the running statistics aside."""
+    unless(x.ndim > 1, "no axis of channels")
     mean, var = (None, None) if training else (running_mean, running_var)
     return fl.batch_norm(x, weight, bias, mean=mean, var=var, eps=eps)
 
@@ -144,6 +145,16 @@ def loss(fn: Callable[..., Any], **names: str) -> Callable[..., Any]:
         return fn(*given, reduction=reduction, **{names[k]: v for k, v in options.items() if v is not None})
 
     return apply
+
+
+def smooth_l1(*given: Any, beta: float = 1.0, **options: Any) -> Any:
+    unless(beta > 0, "beta=0, which is l1_loss")
+    return loss(fl.smooth_l1_loss, beta="beta")(*given, beta=beta, **options)
+
+
+def hinge_embedding(x: Any, target: Any, **options: Any) -> Any:
+    unless(x.ndim > 0, "targets that are neither 1 nor -1")
+    return loss(fl.hinge_embedding_loss, margin="margin")(x, target, **options)
 
 
 def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
@@ -233,8 +244,8 @@ def _windows() -> dict[str, tuple[str, Callable[..., Any]]]:
 
 
 _LOSSES: dict[str, Callable[..., Any]] = {
-    "mse_loss": loss(fl.mse_loss), "l1_loss": loss(fl.l1_loss), "smooth_l1_loss": loss(fl.smooth_l1_loss, beta="beta"),
-    "huber_loss": loss(fl.huber_loss, delta="delta"), "hinge_embedding_loss": loss(fl.hinge_embedding_loss, margin="margin"),
+    "mse_loss": loss(fl.mse_loss), "l1_loss": loss(fl.l1_loss), "smooth_l1_loss": smooth_l1,
+    "huber_loss": loss(fl.huber_loss, delta="delta"), "hinge_embedding_loss": hinge_embedding,
     "kl_div": loss(fl.kl_div, log_target="log_target"), "cosine_embedding_loss": loss(fl.cosine_embedding_loss, margin="margin"),
     "binary_cross_entropy": binary_cross_entropy, "binary_cross_entropy_with_logits": with_logits,
     "cross_entropy": classes(fl.cross_entropy), "nll_loss": classes(fl.nll_loss), "triplet_margin_loss": triplet,

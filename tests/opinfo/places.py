@@ -82,7 +82,9 @@ def linalg_diagonal(x: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) 
 
 
 def meshgrid(tensors: Any, *rest: Any, indexing: str = "ij") -> Any:
-    return fl.meshgrid(*([tensors, *rest] if not isinstance(tensors, list | tuple) else tensors), indexing=indexing)
+    vectors = [tensors, *rest] if not isinstance(tensors, list | tuple) else tensors
+    unless(all(v.ndim == 1 for v in vectors), "numbers as vectors")
+    return fl.meshgrid(*vectors, indexing=indexing)
 
 
 def getitem(x: Any, index: Any) -> Any:
@@ -110,8 +112,8 @@ def gather(x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
 
 def take_along_dim(x: Any, index: Any, dim: int | None = None) -> Any:
     if dim is None:
-        return fl.take(fl.flatten(x), fl.flatten(index))
-    return gather(x, dim, index)
+        return take(x, fl.flatten(index))
+    return gather(x, dim, fl.where(index < 0, index + x.shape[dim], index))
 
 
 def index_select(x: Any, dim: int, index: Any) -> Any:

@@ -118,10 +118,13 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 # ---------------------------------------------------------------- products
 def einsum(operands: Any, equation: str) -> Any:
+    unless(equation.count("...") != 2 or "->" not in equation or "..." in equation.split("->")[1], "a sum over the axes of ...")
     return fl.einsum(equation, *operands)
 
 
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+    if not isinstance(dims, int):
+        unless(all(a.shape[i] == b.shape[j] for i, j in zip(*dims, strict=True)), "an extent of 1 that is repeated")
     return fl.tensordot(a, b, dims)
 
 
