@@ -108,12 +108,62 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False
     return fl.dropout(x, p, key=fl.random.key(0)) if training else x
 
 
-
-SAME = (
-    "abs acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 expm1 floor isfinite isinf isnan log log10 log1p log2 positive reciprocal "
-    "rsqrt sigmoid sign signbit sin sinh sqrt square tan tanh trunc logical_not logical_and logical_or logical_xor bitwise_and bitwise_or "
-    "bitwise_xor bitwise_left_shift bitwise_right_shift maximum minimum atan2 hypot logaddexp copysign nextafter pow floor_divide remainder"
-).split()
+SAME = [
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "positive",
+    "reciprocal",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+    "logical_not",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+    "maximum",
+    "minimum",
+    "atan2",
+    "hypot",
+    "logaddexp",
+    "copysign",
+    "nextafter",
+    "pow",
+    "floor_divide",
+    "remainder",
+]
 
 ELEMENTWISE: dict[str, tuple[str, Callable[..., Any]]] = {
     **{n: (n, getattr(fl, n)) for n in SAME},
@@ -134,8 +184,8 @@ ELEMENTWISE: dict[str, tuple[str, Callable[..., Any]]] = {
     "add": ("add", add), "sub": ("subtract", sub), "rsub": ("subtract", rsub), "div": ("divide", div), "round": ("round", round_),
     "clamp": ("clamp", clamp), "clamp_min": ("clamp", lambda x, low: fl.clamp(x, low)),
     "clamp_max": ("clamp", lambda x, high: fl.clamp(x, None, high)), "where": ("where", where), "masked_fill": ("where", masked_fill),
-    **{f"nn.functional.{n}": (n, in_place(getattr(fl, n))) for n in "hardsigmoid hardswish mish relu relu6 selu silu".split()},
-    **{f"nn.functional.{n}": (n, getattr(fl, n)) for n in "logsigmoid softsign tanhshrink".split()},
+    **{f"nn.functional.{n}": (n, in_place(getattr(fl, n))) for n in ["hardsigmoid", "hardswish", "mish", "relu", "relu6", "selu", "silu"]},
+    **{f"nn.functional.{n}": (n, getattr(fl, n)) for n in ["logsigmoid", "softsign", "tanhshrink"]},
     **{
         f"nn.functional.{fn.__name__}": (fn.__name__, fn)
         for fn in (celu, elu, gelu, glu, hardshrink, softshrink, hardtanh, leaky_relu, prelu, softplus, threshold, dropout)

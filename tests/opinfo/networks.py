@@ -19,9 +19,7 @@ def channels_first(x: Any, space: int) -> Any:
 # ---------------------------------------------------------------- convolutions and windows
 def conv(fn: Callable[..., Any], space: int) -> Callable[..., Any]:
     def apply(x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
-        return fn(
-            channels_first(x, space), w, bias, stride=one(stride), padding=one(padding), dilation=one(dilation), groups=groups
-        )
+        return fn(channels_first(x, space), w, bias, stride=one(stride), padding=one(padding), dilation=one(dilation), groups=groups)
 
     return apply
 
@@ -45,11 +43,22 @@ def one(value: Any) -> Any:
 
 def max_pool(fn: Callable[..., Any], space: int) -> Callable[..., Any]:
     def apply(
-        x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
+        x: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
     ) -> Any:
         without(return_indices=return_indices)
         return fn(
-            channels_first(x, space), one(kernel_size), stride=one(stride or None), padding=one(padding), dilation=one(dilation), ceil=ceil_mode
+            channels_first(x, space),
+            one(kernel_size),
+            stride=one(stride or None),
+            padding=one(padding),
+            dilation=one(dilation),
+            ceil=ceil_mode,
         )
 
     return apply

@@ -169,11 +169,11 @@ def one_hot(ids: Any, num_classes: int = -1) -> Any:
 
 
 PLACES: dict[str, tuple[str, Callable[..., Any]]] = {
-    **{n: ("broadcast_to", spread_over) for n in ("broadcast_to", "expand", "expand_copy")},
+    **dict.fromkeys(("broadcast_to", "expand", "expand_copy"), ("broadcast_to", spread_over)),
     "broadcast_tensors": ("broadcast_arrays", lambda x, *rest: fl.broadcast_arrays(*(x if isinstance(x, list | tuple) else (x, *rest)))),
-    **{n: ("transpose", permute) for n in ("permute", "permute_copy")}, **{n: ("reshape", reshape) for n in ("reshape", "view", "view_copy")},
+    **dict.fromkeys(("permute", "permute_copy"), ("transpose", permute)), **dict.fromkeys(("reshape", "view", "view_copy"), ("reshape", reshape)),
     "flatten": ("flatten", flatten), "ravel": ("flatten", fl.flatten), "cat": ("concatenate", cat), "stack": ("stack", lambda t, dim=0: fl.stack(t, dim)),
-    **{n: ("split", split) for n in ("split", "split_with_sizes", "unsafe_split")}, **{n: ("split", chunk) for n in ("chunk", "unsafe_chunk")},
+    **dict.fromkeys(("split", "split_with_sizes", "unsafe_split"), ("split", split)), **dict.fromkeys(("chunk", "unsafe_chunk"), ("split", chunk)),
     "unbind": ("unstack", lambda x, dim=0: fl.unstack(x, dim)), "flip": ("flip", lambda x, dims: fl.flip(x, dims)),
     "fliplr": ("flip", lambda x: fl.flip(x, 1)), "flipud": ("flip", lambda x: fl.flip(x, 0)), "roll": ("roll", roll),
     "tile": ("tile", tile), "repeat": ("tile", tile), "repeat_interleave": ("repeat", repeat_interleave),

@@ -170,7 +170,7 @@ REDUCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "nn.functional.softmin": ("softmin", normalized(fl.softmin)), "logsumexp": ("logsumexp", logsumexp), "sort": ("sort", sort),
     "msort": ("sort", lambda x: fl.sort(x, 0)), "argsort": ("argsort", argsort), "topk": ("top_k", topk),
     "searchsorted": ("searchsorted", searchsorted), "bincount": ("bincount", bincount),
-    **{n: ("matmul", fl.matmul) for n in ("matmul", "mm", "bmm", "mv")}, "__rmatmul__": ("matmul", lambda x, y: fl.matmul(y, x)),
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv"), ("matmul", fl.matmul)), "__rmatmul__": ("matmul", lambda x, y: fl.matmul(y, x)),
     "linalg.multi_dot": ("matmul", multi_dot), "dot": ("dot", fl.dot), "outer": ("outer", fl.outer), "einsum": ("einsum", einsum),
     "kron": ("kron", fl.kron), "tensordot": ("tensordot", tensordot), "linalg.vecdot": ("vecdot", vecdot), "cross": ("cross", cross),
     "linalg.cross": ("cross", linalg_cross), "linalg.matrix_power": ("matrix_power", matrix_power), "nn.functional.linear": ("linear", linear),
