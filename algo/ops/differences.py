@@ -18,11 +18,13 @@ from .views import broadcast_view
 @operator
 def diff(x: Any, axis: AxisLike = -1, n: int = 1, *, prepend: Any = None, append: Any = None) -> Tensor:
     """``x[i + 1] - x[i]`` along an axis, n times over; of booleans, whether the two differ. What is put in front or behind is one
-    tensor more along the axis, or a number. An axis becomes n shorter, and not shorter than 0."""
+    tensor more along the axis, or a number; with n = 0 the result is x, as in NumPy. An axis becomes n shorter, and not shorter than 0."""
     t = tensor(x, "diff")
     d = axis_number(axis, t.axis_names, "diff")
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise refuse("A304", f"diff {n!r} times over", "n is a non-negative integer")
+    if n == 0:
+        return t
     parts = [_beside(p, t, d) if p is not t else t for p in (prepend, t, append) if p is not None]
     if len(parts) > 1:
         t = joined(parts, d, "joined")

@@ -136,3 +136,9 @@ def test_refusals() -> None:
         (lambda x: fl.ones(3, "float13"), "A101"),
     ]:  # fmt: skip
         assert refusal(wrong, x).code == code
+
+
+def test_no_difference_is_the_tensor_itself_as_in_numpy() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    graph = fl.trace(lambda x: fl.diff(x, 0, 0, prepend=1.0, append=x), inputs={"x": fl.Spec("float64", ("n", "m"), (2, 3))})
+    np.testing.assert_array_equal(graph.run(x), np.diff(x, 0, 0, prepend=1.0, append=x))

@@ -9,12 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .comparing import Found, compare
-from .elementwise import ELEMENTWISE
-from .networks import NETWORKS
-from .places import PLACES
-from .reductions import REDUCTIONS
-
-TABLE = {**ELEMENTWISE, **REDUCTIONS, **PLACES, **NETWORKS}
+from .table import ABSENT, TABLE
 
 
 def entries(names: list[str]) -> Iterator[Any]:
@@ -44,6 +39,8 @@ def main() -> int:
         f"{len(rows)} operators, {ran} samples, {gradients} gradients, {left} samples left out, "
         f"{len(wrong)} wrong, in {time.monotonic() - begun:.0f} s"
     )
+    for why in dict.fromkeys(ABSENT.values()):
+        print(f"not compared, {why}: {', '.join(n for n, w in ABSENT.items() if w == why)}")
     return 1 if wrong or not ran else 0
 
 

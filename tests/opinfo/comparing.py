@@ -141,8 +141,8 @@ def check(
 
 
 def distance(want: Array, have: Array, terms: int, least: float = 0.0) -> float:
-    """The largest error as a share of what is allowed: nothing for integers, roundings of the largest magnitude for floats, which is `least`
-    at least: terms of that size may have cancelled."""
+    """The largest error as a share of what is allowed: nothing for integers, roundings of the largest magnitude for floats, which is at
+    least `least`: terms of that size may have cancelled."""
     if not want.size:
         return 0.0
     if want.dtype.kind != "f":

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import fluorite as fl
+from fluorite.algo.ops import ALIASES
 
 from .left_out import unless, without
 
@@ -85,7 +86,8 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, inplace: bool = False) -> A
 
 def prelu(x: Any, weight: Any) -> Any:
     unless(x.ndim > 0, "a slope for each channel of what has no channels")
-    unless(weight.ndim == 0 or weight.shape == (1,) or x.ndim > 1, "a slope for each channel of what has no channels")
+    if weight.ndim and x.ndim > 1 and weight.shape != (1,):
+        weight = fl.reshape(weight, (weight.shape[0], *[1] * (x.ndim - 2)))
     return fl.prelu(x, weight)
 
 
@@ -109,64 +111,15 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False
 
 
 SAME = [
-    "abs",
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "ceil",
-    "cos",
-    "cosh",
-    "erf",
-    "exp",
-    "exp2",
-    "expm1",
-    "floor",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "positive",
-    "reciprocal",
-    "rsqrt",
-    "sigmoid",
-    "sign",
-    "signbit",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "tan",
-    "tanh",
-    "trunc",
-    "logical_not",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bitwise_left_shift",
-    "bitwise_right_shift",
-    "maximum",
-    "minimum",
-    "atan2",
-    "hypot",
-    "logaddexp",
-    "copysign",
-    "nextafter",
-    "pow",
-    "floor_divide",
-    "remainder",
-]
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "exp2", "expm1", "floor",
+    "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "positive", "reciprocal", "rsqrt", "sigmoid", "sign", "signbit",
+    "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "logical_not", "logical_and", "logical_or", "logical_xor", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "maximum", "minimum", "atan2", "hypot", "logaddexp",
+    "copysign", "nextafter", "pow", "floor_divide", "remainder",
+]  # fmt: skip
 
 ELEMENTWISE: dict[str, tuple[str, Callable[..., Any]]] = {
-    **{n: (n, getattr(fl, n)) for n in SAME},
+    **{n: (ALIASES.get(n, n), getattr(fl, n)) for n in SAME},
     **{
         torch: (own, getattr(fl, own))
         for torch, own in {

@@ -268,5 +268,6 @@ NETWORKS: dict[str, tuple[str, Callable[..., Any]]] = {
     },
     "nn.functional.scaled_dot_product_attention": ("attention", attention), "nn.functional.interpolate": ("resize", interpolate),
     "fft.fft": ("fft", of_reals), "fft.ifft": ("ifft", inverse_of_reals), "fft.rfft": ("rfft", transform(fl.rfft)),
-    "fft.irfft": ("irfft", halves_of_reals), "fft.fft2": ("fft2", planes_of_reals(fl.fft2)), "fft.ifft2": ("ifft2", planes_of_reals(fl.ifft2)),
+    "fft.irfft": ("irfft", halves_of_reals), "fft.fft2": ("fft2", planes_of_reals(fl.fft2)),
+    "fft.ifft2": ("ifft2", planes_of_reals(fl.ifft2)),
 }  # fmt: skip
