@@ -118,7 +118,7 @@ class FTRL(Optimizer):
 
     def rule(self, u: Update) -> None:
         g, operands = u.gradient()
-        old_n = u.slot("n").now()
+        old_n = u.old("n")
 
         def moved(z: Expr, n: Expr, w: Expr, rate: Expr, *e: Expr) -> Expr:
             sigma = (unary("sqrt", n + g(*e) * g(*e)) - unary("sqrt", n)) / u.real(rate)

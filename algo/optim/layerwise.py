@@ -15,6 +15,8 @@ class LAMB(AdamW):
     """Adam's quotient plus weight decay, as long a step as the parameter itself times the rate (You et al., "Large batch optimization",
     2020, algorithm 2): w - rate * |w| / |d| * d, with |w| / |d| = 1 where one of them is 0. State `m` and `v`."""
 
+    by_rows = False
+
     def __init__(self, learning_rate: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-6, **options: Any) -> None:
         super().__init__(learning_rate, betas, eps, **options)
 
@@ -33,6 +35,8 @@ def _quotient_of_norms(w2: Expr, d2: Expr) -> Expr:
 class LARS(Optimizer):
     """Momentum whose rate is `trust` * |w| / (|g| + weight_decay * |w|) for each parameter (You, Gitman and Ginsburg, 2017, algorithm 1):
     v = momentum * v + rate * local * (g + weight_decay * w), and w - v. The local rate is 1 where a norm is 0. State `v`."""
+
+    by_rows = False
 
     def __init__(self, learning_rate: Any = 0.1, momentum: float = 0.9, *, trust: float = 1e-3, **options: Any) -> None:
         super().__init__(learning_rate, **options)

@@ -11,6 +11,7 @@ from ..expr import Expr, binary, cast, refuse, unary, where
 from ..held import Held, Parameter, State, updating
 from ..modules import Module
 from ..tensor import Tensor
+from .rows import RowUpdate, rows_of
 from .schedules import rate_of
 from .selecting import Selection, matcher, selected
 from .update import Step, Update, elementwise, number, squares
@@ -25,10 +26,16 @@ class Optimizer(Module):
     clip_norm       gradients are scaled so that their norm, taken over all parameters, is at most this (Pascanu et al., 2013)
     accumulate      calls whose gradients are averaged for one update; in between nothing moves
     average         the decay of an exponential moving average of the parameters, which `averaged` reads (Polyak and Juditsky, 1992)
+    rows            "lazy" for tables of which a call looks up some rows, such as embeddings: these rows and their state are updated, and
+                    all else stays as it is to the bit; also weight decay is of these rows alone. The time of an update is that of the
+                    rows looked up, whatever the size of the table. Averages are of the updates that a row was in, their bias is corrected by the number of
+                    all updates, as in TensorFlow's LazyAdam and PyTorch's SparseAdam.
 
     Clipping is of the averaged gradient, weight decay comes after it. Parameters narrower than float32 are updated in float32, and their
     state is float32.
     """
+
+    by_rows = True  # whether the rule of one row depends on nothing of other rows
 
     def __init__(
         self,
@@ -40,6 +47,7 @@ class Optimizer(Module):
         clip_norm: float | None = None,
         accumulate: int = 1,
         average: float | None = None,
+        rows: str | None = None,
     ) -> None:
         if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
             raise refuse("A191", f"accumulate={accumulate!r}", "it is the number of calls for one update, from 1 on")
@@ -50,6 +58,14 @@ class Optimizer(Module):
         self.clip_norm = None if clip_norm is None else number(clip_norm, "clip_norm", 0.0)
         self.accumulate = accumulate
         self.average = None if average is None else number(average, "average", 0.0, 1.0)
+        if rows not in (None, "lazy"):
+            raise refuse("A191", f"rows={rows!r}", "it is 'lazy', or left out", "rows='lazy'")
+        for what, other in (("average", average), ("accumulate", None if accumulate == 1 else accumulate)):
+            if rows and other is not None:
+                raise refuse("A191", f"rows='lazy' with {what}={other!r}", "that moves all rows in a call", f"rows='lazy' without {what}=")
+        if rows and not self.by_rows:
+            raise refuse("A191", f"{type(self).__name__} with rows='lazy'", "it asks for norms of whole parameters", "fl.optim.Adam")
+        self.rows = rows
 
     def rule(self, u: Update) -> None:
         """Write the new value of one parameter, and of the optimiser's state for it, from its gradient."""
@@ -121,14 +137,16 @@ class Optimizer(Module):
 
     # ------------------------------------------------------------ one step
     def _step(self, builder: Builder, home: str, pairs: list[tuple[Parameter, Tensor]]) -> None:
-        ready, pairs = self._accumulated(pairs)
+        touched = [rows_of(p, g) for p, g in pairs] if self.rows else []
+        ready, pairs = self._accumulated([(p, t.gradient) for (p, _), t in zip(pairs, touched, strict=True)] if touched else pairs)
         steps = self.state("step", (), "int32", ())
         done = steps.now()
         rate = elementwise((), (), "rate", "float64", lambda t: cast(self.learning_rate(cast(t, "float64")), "float64"), done)
         now = Step(self, builder, home, done, rate, ready, self._scale(pairs))
         decays = self._decays() if self.weight_decay else None
-        for p, g in pairs:
-            u = Update(now, p, g, self.weight_decay if decays and decays(p) else 0.0)
+        for n, (p, g) in enumerate(pairs):
+            decay = self.weight_decay if decays and decays(p) else 0.0
+            u = RowUpdate(now, p, touched[n], decay) if touched else Update(now, p, g, decay)
             self.rule(u)
             if self.average is not None:
                 u.average(self.average)

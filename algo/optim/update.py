@@ -81,6 +81,7 @@ class Update:
         self.step, self.optimizer, self.parameter = step, step.optimizer, parameter
         self.path, self.dtype = step.builder.homes[id(parameter)], held(parameter.dtype)
         self.w, self.raw, self.rate, self.decay = parameter.now(), gradient, step.rate, decay
+        self.shape, self.axis_names = tuple(parameter.shape), tuple(parameter.axis_names)
         self.new: Tensor = self.w
 
     # ------------------------------------------------------------ parts
@@ -111,8 +112,11 @@ class Update:
 
     def stage(self, name: str, fn: Callable[..., Any], *operands: Tensor) -> Tensor:
         """A tensor like the parameter: METHOD/update/OPTIMIZER/NAME/PATH."""
-        p = self.parameter
-        return elementwise(p.shape, p.axis_names, f"{name}/{self.path}", self.dtype, fn, *operands)
+        return elementwise(self.shape, self.axis_names, self.label(name), self.dtype, fn, *operands)
+
+    def label(self, name: str = "") -> str:
+        """What a stage like the parameter is called; without a name, its new value."""
+        return f"{name}/{self.path}" if name else self.path
 
     def scalar(self, name: str, fn: Callable[..., Any], *operands: Tensor) -> Tensor:
         """A number for the whole parameter, in float64."""
@@ -132,12 +136,18 @@ class Update:
         p = self.parameter
         return self.optimizer.state(f"{name}/{self.path}", p.shape, self.dtype, p.axis_names, init)
 
+    def old(self, name: str, init: float = 0.0) -> Tensor:
+        """The value of a slot before the update."""
+        return self.slot(name, init).now()
+
     def keep(self, name: str, fn: Callable[..., Any], *operands: Tensor, init: float = 0.0) -> Tensor:
         """The new value of a slot: `fn` of its old element and those of the operands."""
-        slot = self.slot(name, init)
-        before = slot.now()
-        made = self.stage(name, self._gated(fn), before, *operands, *self._gate)
-        slot.assign(made)
+        made = self.stage(name, self._gated(fn), self.old(name, init), *operands, *self._gate)
+        self.slot(name, init).assign(self.whole(name, self.slot(name, init), made))
+        return made
+
+    def whole(self, name: str, held: Parameter, made: Tensor) -> Tensor:
+        """What is held from now on, of the new values that were made."""
         return made
 
     def finish(self, fn: Callable[..., Any], *operands: Tensor) -> None:
@@ -147,8 +157,8 @@ class Update:
         def value(old: Expr, rate: Expr, *e: Expr) -> Expr:
             return self._gated(lambda w, *rest: fn(w, self.real(rate), *rest))(self.real(old), *e)
 
-        made = elementwise(p.shape, p.axis_names, self.path, p.dtype, value, self.w, self.rate, *operands, *self._gate)
-        p.assign(made, by=self.step.home)
+        made = elementwise(self.shape, self.axis_names, self.label(), p.dtype, value, self.w, self.rate, *operands, *self._gate)
+        p.assign(self.whole("", p, made), by=self.step.home)
         self.new = made
 
     def average(self, decay: float) -> None:
