@@ -113,8 +113,16 @@ class Graph:
 
     @cached_property
     def pinned(self) -> frozenset[int]:
-        """The tensors that are stored whatever a plan says: conditions, what loops carry, become and ask, externs and their inputs."""
-        return self.conditions | self.carried | self.handed
+        """The tensors that are stored whatever a plan says: conditions, what loops carry, become and ask, externs and their inputs, and
+        rows that are to be written over others."""
+        return self.conditions | self.carried | self.handed | self.rows
+
+    @cached_property
+    def rows(self) -> frozenset[int]:
+        """The rows that are written over rows of state, and what says where they go."""
+        from .row_writes import row_writes
+
+        return frozenset(i for w in row_writes(self).values() for i in w.stored if self.stage(i) is not None)
 
     @cached_property
     def handed(self) -> frozenset[int]:

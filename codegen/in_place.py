@@ -21,14 +21,17 @@ from .statements import Sequence as Several
 from .statements import walk as statements
 
 
-def overwriting(g: Graph, kernels: Sequence[Kernel], methods: Sequence[str]) -> tuple[tuple[Kernel, ...], Mapping[int, int]]:
-    """The kernels, some of which write new values over old ones, and by each such new value (a stage) the old one (a leaf)."""
+def overwriting(
+    g: Graph, kernels: Sequence[Kernel], methods: Sequence[str], done: Mapping[int, int]
+) -> tuple[tuple[Kernel, ...], Mapping[int, int]]:
+    """The kernels, some of which write new values over old ones, and by each such new value (a stage) the old one (a leaf). Those that are
+    `done` are left as they are."""
     out, found = list(kernels), dict[int, int]()
     calling = {method for k, method in zip(kernels, methods, strict=True) if k.call is not None}
     for new, leaf in g.updates.items():
         stage = g.stage(new)
         assert stage is not None
-        if stage.method in calling:
+        if stage.method in calling or new in done:
             continue
         mine = [n for n, method in enumerate(methods) if method == stage.method]
         at = next(n for n in mine if any(b.id == new for b in out[n].outputs))

@@ -24,6 +24,7 @@ from fluorite.schedule.sections import NumericsClass
 from fluorite.schedule.unscheduled import unscheduled
 
 from .in_place import overwriting
+from .row_writes import writing_rows
 from .lowering import KernelPlan, lower
 from .statements import Buffer, Call, Kernel
 
@@ -107,8 +108,11 @@ def lower_all(scheduled: Scheduled, when: Mapping[str, int] | None = None, suffi
     problems = problems or _above(scheduled)
     if problems:
         raise PlanError(sorted(dict.fromkeys(problems), key=lambda p: (p.file or "", p.line or 0, p.column or 0)))
-    made, in_place = (tuple(kernels), {}) if scheduled.machine.is_gpu else overwriting(scheduled.graph, kernels, methods)
-    return Lowered(scheduled, made, tuple(methods), frozenset(setup), nests, dict(when or {}), in_place)
+    if scheduled.machine.is_gpu:
+        return Lowered(scheduled, tuple(kernels), tuple(methods), frozenset(setup), nests, dict(when or {}), {})
+    some, of, rows = writing_rows(scheduled.graph, kernels, methods)
+    made, in_place = overwriting(scheduled.graph, some, of, rows)
+    return Lowered(scheduled, made, of, frozenset(setup), nests, dict(when or {}), {**rows, **in_place})
 
 
 def host_call(g: Graph, plan: KernelPlan) -> tuple[Kernel, list[Problem], Mapping[int, Nest]] | None:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from ..building import current, scope
 from ..dtypes import held
-from ..expr import Axis, Const, Expr, as_expr, binary, cast, refuse, where
+from ..expr import Axis, Expr, as_expr, binary, cast, refuse, where
 from ..extent import Extent
 from ..held import Parameter
 from ..identities import identity
-from ..linear import simplify
 from ..reducing import reduce_axes
 from ..rewriting import axes_of, substitute
 from ..scatter import Scatter
@@ -162,4 +161,3 @@ def _axes(p: Parameter) -> list[str]:
 
 
 __all__ = ["RowUpdate", "Rows", "rows_of"]
-_ = Const, simplify
