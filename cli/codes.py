@@ -107,6 +107,7 @@ ALGORITHM: dict[str, str] = {
     "A195": "@fl.method(batch=...) names the axis of the batch: a symbolic extent of an input.",
     "A196": "@fl.method(reader=...) names an attribute of the Program that the method's inputs are read from.",
     "A197": "A ragged input is used through .padded, .lengths and .mask; it is no tensor itself.",
+    "A198": "rows='lazy' is for parameters whose rows are looked up at integer positions, once.",
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
         "give extents=."

@@ -24,8 +24,8 @@ from fluorite.schedule.sections import NumericsClass
 from fluorite.schedule.unscheduled import unscheduled
 
 from .in_place import overwriting
-from .row_writes import writing_rows
 from .lowering import KernelPlan, lower
+from .row_writes import writing_rows
 from .statements import Buffer, Call, Kernel
 
 

@@ -31,7 +31,8 @@ def writing_rows(
         before = next((k for k in out if [b.id for b in k.outputs] == [w.last.id]), None)
         if at is None or before is None or w.stage.method in calling:
             continue
-        if any(b.id == w.old.id for k, method in zip(out[at + 1 :], methods[at + 1 :], strict=True) if method == w.stage.method for b in k.inputs):
+        later = (k for k, method in zip(out[at + 1 :], methods[at + 1 :], strict=True) if method == w.stage.method)
+        if any(b.id == w.old.id for k in later for b in k.inputs):
             continue
         made = _kernel(w, out[at], before)
         if made is not None:

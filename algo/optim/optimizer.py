@@ -27,9 +27,9 @@ class Optimizer(Module):
     accumulate      calls whose gradients are averaged for one update; in between nothing moves
     average         the decay of an exponential moving average of the parameters, which `averaged` reads (Polyak and Juditsky, 1992)
     rows            "lazy" for tables of which a call looks up some rows, such as embeddings: these rows and their state are updated, and
-                    all else stays as it is to the bit; also weight decay is of these rows alone. The time of an update is that of the
-                    rows looked up, whatever the size of the table. Averages are of the updates that a row was in, their bias is corrected by the number of
-                    all updates, as in TensorFlow's LazyAdam and PyTorch's SparseAdam.
+                    all else stays as it is to the bit; also weight decay is of these rows alone. An update takes as long as the rows
+                    that are looked up need, whatever the size of the table. Moments are of the updates that a row was in, and their
+                    bias is corrected by the number of all updates, as in PyTorch's SparseAdam.
 
     Clipping is of the averaged gradient, weight decay comes after it. Parameters narrower than float32 are updated in float32, and their
     state is float32.

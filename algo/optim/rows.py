@@ -42,7 +42,7 @@ def rows_of(p: Parameter, gradient: Tensor) -> Rows:
     found = None if s is None or s.reduction is None or s.reduction.kind != "sum" else s.scatter
     if s is None or found is None or found.targets != s.axes[:1]:
         why = "its gradient is not one scatter of rows: it is used otherwise than by rows looked up once, at integer positions"
-        raise refuse("A198", f"rows='lazy' for {path}", why, "params= for the parameters that are looked up", "an optimiser of its own for others")
+        raise refuse("A198", f"rows='lazy' for {path}", why, "params= for those that are looked up", "an optimiser of its own for others")
     with scope(f"rows/{path}"):
         return _rows(s, found, held(p.dtype))
 

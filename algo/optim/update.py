@@ -80,7 +80,8 @@ class Update:
     def __init__(self, step: Step, parameter: Parameter, gradient: Tensor, decay: float) -> None:
         self.step, self.optimizer, self.parameter = step, step.optimizer, parameter
         self.path, self.dtype = step.builder.homes[id(parameter)], held(parameter.dtype)
-        self.w, self.raw, self.rate, self.decay = parameter.now(), gradient, step.rate, decay
+        self.w: Tensor = parameter.now()
+        self.raw, self.rate, self.decay = gradient, step.rate, decay
         self.shape, self.axis_names = tuple(parameter.shape), tuple(parameter.axis_names)
         self.new: Tensor = self.w
 
