@@ -63,10 +63,21 @@ def scan(
 
 
 class Scan:
-    """One scan while it is being made."""
+    """One scan while it is being made. `clock` is what the axis of the steps is to be called, whatever the stages call theirs."""
 
-    def __init__(self, builder: Builder, step: Step, init: Any, xs: Any, axis: int | str, reverse: bool, length: Any, lengths: Any) -> None:
-        self.builder, self.reverse = builder, reverse
+    def __init__(
+        self,
+        builder: Builder,
+        step: Step,
+        init: Any,
+        xs: Any,
+        axis: int | str,
+        reverse: bool,
+        length: Any,
+        lengths: Any,
+        clock: str | None = None,
+    ) -> None:
+        self.builder, self.reverse, self.clock = builder, reverse, clock
         self.slots: dict[int, _Slot] = {}
         self.before = set(builder.stages)
         self.init = map_tree(self._tensor, init)
@@ -173,6 +184,9 @@ class Scan:
 
     # ------------------------------------------------------------ lifting
     def result(self) -> tuple[Any, Any]:
+        rules = {id(rule): rule for i, rule in self.builder.rules.items() if i not in self.before}
+        for rule in rules.values():
+            rule.settle()
         stages = [s for i, s in self.builder.stages.items() if i not in self.before]
         moving = self._moving(stages)
         if loop := next((s for s in stages if s.id in moving and s.turn is not None), None):
@@ -188,23 +202,29 @@ class Scan:
         self.builder.closed |= set(self.slots)
         for i in lifted:
             self.builder.transposes.pop(i, None)
-            if (rule := self.builder.rules.get(i)) is not None:
-                rule.lifted = True
+        for rule in rules.values():
+            if rule.results[0].source in moving:
+                rule.lift(moving, name, self.reverse)
         numbers = iter(self.new)
         carry = map_tree(lambda t: self._last(t, next(numbers), moving), self.init)
         return carry, None if self.ys is None else map_tree(lambda i: self._every(i, moving), self.ys)
 
     def _moving(self, stages: list[Stage]) -> set[int]:
-        """The stages that differ from step to step. A carry that the step returns as it came does not."""
+        """The stages that differ from step to step. A carry that the step returns as it came does not. All results of a rule do where one
+        of its inputs, or what its derivative needs, does."""
         moving = {i for i in self.slots if i not in self.unchanged}
         slots = set(moving)
+        rules = self.builder.rules
         while True:
-            more = {s.id for s in stages if s.id not in moving and any(r.source in moving for r in s.reads)}
+            behind = ((s.id, (*(r.source for r in s.reads), *(rules[s.id].behind if s.id in rules else ()))) for s in stages)
+            more = {i for i, sources in behind if i not in moving and any(source in moving for source in sources)}
             if not more:
                 return moving - slots
             moving |= more
 
     def _clock_name(self, stages: list[Stage]) -> str:
+        if self.clock is not None:
+            return self.clock
         first = next(iter(leaves(self.over)), None)
         name = (first.axis_names[self.axes[id(first)]] if first is not None else None) or "t"
         taken = {a.name for s in stages for a in (*s.axes, *s.reduce_axes)}
@@ -214,7 +234,6 @@ class Scan:
 
     def _lifted(self, s: Stage, moving: set[int], t: Axis) -> Stage:
         """The stage at all steps."""
-        ranges = {t: self.length, **s.ranges}
         later = t + 1 < as_expr(self.length) if self.reverse else as_expr(1) <= t
         last = t + 1 if self.reverse else t - 1
 
@@ -233,6 +252,8 @@ class Scan:
             new = self.next[e.source]
             return where(later, Read(new, (last, *e.index) if new in moving else e.index, e.dtype), first)
 
+        s = _without(s, t.name)
+        ranges = {t: self.length, **s.ranges}
         made = rewritten(s, rule)
         return replace(made, axes=(t, *s.axes), extents=(self.length, *s.extents), value=simplify(made.value, ranges))
 
@@ -273,6 +294,21 @@ class Scan:
     def _whole(self, i: int) -> Direct:
         s = self.builder.stages[i]
         return Direct(i, s.extents, s.dtype, s.axis_names, s.name, self.builder)
+
+
+def _without(s: Stage, name: str) -> Stage:
+    """The stage with no axis of this name."""
+    taken = {a.name for a in (*s.axes, *s.reduce_axes)}
+    if name not in taken:
+        return s
+    other = name
+    while other in taken:
+        other += "_"
+    old = next(a for a in (*s.axes, *s.reduce_axes) if a.name == name)
+    new = axis(other)
+    made = rewritten(s, lambda e: new if e is old else None)
+    reduction = s.reduction and replace(s.reduction, axes=tuple(new if a is old else a for a in s.reduction.axes))
+    return replace(made, axes=tuple(new if a is old else a for a in s.axes), reduction=reduction)
 
 
 __all__ = ["Scan", "scan"]

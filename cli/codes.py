@@ -85,7 +85,6 @@ ALGORITHM: dict[str, str] = {
     "A172": "Only tensors of floats have derivatives and can be differentiated by: no integers, no booleans, no boundary views.",
     "A173": "argnums= names an argument that the function does not have, or that it was called without.",
     "A174": "The parts of a derivative do not fit together: what arrives at a tensor has its shape and type, in nests built alike.",
-    "A175": "A scan is differentiated whose step has a derivative of its own, which knows one step only. fl.custom_vjp goes around it.",
     "A180": "A parameter or state is assigned a tensor of another shape. What the Program holds keeps its shape.",
     "A181": "A parameter or state is assigned a tensor of another type. fl.cast says that it is meant.",
     "A182": (

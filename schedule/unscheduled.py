@@ -3,7 +3,7 @@
 A scatter is written at positions that are data, so its target axes are no loops: it runs once over what is scattered, and over the axes
 that are the same in both. A rank is a sort along its axis, and its loops are the rows. On a GPU both stay the reductions that they are
 written as: threads that add into one place would need atomics, whose order is not defined. The clock of a recurrence comes first, unless
-each position of the other axes is a recurrence of its own.
+it is one stage and each position of the other axes is a recurrence of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def unscheduled(s: Stage, gpu: bool, bounds: Sequence[Extent] | None = None) -> 
         nest = _over(s, extents, sorted_.free, (), ())
         return replace(nest, gone={a.name: "the sort runs along it" for a in (sorted_.axis, sorted_.over)})
     pairs = list(zip(s.axes, extents, strict=True))
-    if s.clock is not None and (s.reduction is not None or len(free_axes(s)) < len(s.axes) - 1):
+    alone = s.clock is not None and bool(s.earlier) and s.clock.group == s.id
+    if s.clock is not None and (not alone or s.reduction is not None or len(free_axes(s)) < len(s.axes) - 1):
         pairs.insert(0, pairs.pop(s.tick))
     return start(s.path, [a for a, _ in pairs], [n for _, n in pairs], s.reduce_axes, reduced)
 

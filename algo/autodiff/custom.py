@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from ..building import call_site, current, placed
+from ..building import Builder, call_site, current, placed
 from ..errors import AlgorithmError
-from ..expr import refuse
+from ..expr import Expr, Read, refuse
 from ..graph import map_tree
+from ..passing import bound
+from ..rewriting import reads, rewrite
 from ..tensor import Direct, Tensor
 from ..trace import copied
 from ..trees import leaves, refilled, same_shape
 from .algebra import zero
 from .aliases import alias
 from .reach import Adjoint, condition_of, elements_of
+from .stepwise import Key, Lift, over_steps, readable, whole
 
 if TYPE_CHECKING:
     from .sweep import Sweep
@@ -33,11 +36,11 @@ class Rule:
     residuals: Any
     backward: Callable[[Any, Any], Any]
     source: str
-    lifted: bool = False  # its residuals were those of one step of a scan
+    when: Expr | None = None  # the condition of the branch that it was called in
+    lifts: tuple[Lift, ...] = ()  # the scans in whose step it was called and that are done, outermost first
 
     def pull(self, sweep: Sweep) -> None:
         """Contributes to the inputs, once the adjoints of all results are complete: at the first of them."""
-        self.require_whole()
         with sweep.builder.branch(condition_of(sweep.builder.stages.get(self.results[0].source), sweep.builder)):
             self._pull(sweep)
 
@@ -45,25 +48,77 @@ class Rule:
         adjoints = [sweep.adjoint_of(r.source) if r.source in sweep.live else None for r in self.results]
         if any(r.source in sweep.pending for r in self.results) or all(a is None for a in adjoints):
             return
-        given = [sweep.materialised(_zero(r) if a is None else a, r) for a, r in zip(adjoints, self.results, strict=True)]
         try:
-            answer = self.backward(self.residuals, refilled(self.outcome, given))
-            found = self._answers(answer)
+            found = self._of_steps(sweep, adjoints) if self.lifts else self._of_one(sweep, adjoints)
         except AlgorithmError as error:
             raise placed(error, self.source, sweep.builder.method) from None
-        for number, value in zip(self.inputs, found, strict=True):
-            if value is not None:
-                sweep.contribute(number, elements_of(value))
+        with readable(sweep.builder, [value for value in found if value is not None]):
+            for number, value in zip(self.inputs, found, strict=True):
+                if value is not None:
+                    sweep.contribute(number, elements_of(value))
 
-    def require_whole(self) -> None:
-        """Raises AlgorithmError where the rule was given for one step of a scan."""
-        if self.lifted:
-            raise refuse(
-                "A175",
-                "the derivative of a scan whose step has a derivative of its own",
-                "the rule knows one step, the derivative needs all of them",
-                "fl.custom_vjp around the whole scan",
-            )
+    def _of_one(self, sweep: Sweep, adjoints: Sequence[Adjoint | None]) -> list[Tensor | None]:
+        """What arrives at each input."""
+        given = [sweep.materialised(_zero(r) if a is None else a, r) for a, r in zip(adjoints, self.results, strict=True)]
+        return self._answers(self.backward(self.residuals, refilled(self.outcome, given)))
+
+    def _of_steps(self, sweep: Sweep, adjoints: Sequence[Adjoint | None]) -> list[Tensor | None]:
+        """What arrives at each input, of all steps; of an input that is the same at all steps of a scan, the sum."""
+        builder = sweep.builder
+        wholes: dict[Key, Tensor] = {}
+        for r, a in zip(self.results, adjoints, strict=True):
+            if a is not None:
+                wholes["adjoint", r.source] = sweep.adjoint_tensor(r.source, a)
+        asked = [] if self.when is None else [r.source for r in reads(self.when)]
+        kept = [*asked, *(t.source for t in leaves(self.residuals) if isinstance(t, Direct))]
+        wholes |= {("value", i): whole(builder, i) for i in kept if any(i in lift.moved for lift in self.lifts)}
+        arrived: list[bool] = []
+
+        def one(at: Mapping[Key, Tensor]) -> list[Tensor]:
+            def slice_of(t: Any) -> Any:
+                return at.get(("value", t.source), t) if isinstance(t, Direct) else t
+
+            with builder.branch(builder.when if self.when is None else rewrite(self.when, lambda e: _sliced(e, at))):
+                given = [at[key] if (key := ("adjoint", r.source)) in at else _zeros(r) for r in self.results]
+                answers = self._answers(self.backward(map_tree(slice_of, self.residuals), refilled(self.outcome, given)))
+            arrived[:] = [t is not None for t in answers]
+            return [t for t in answers if t is not None]
+
+        with readable(builder, wholes.values()):
+            made = iter(over_steps(builder, self.lifts, wholes, one))
+        found = [next(made) if there else None for there in arrived]
+        return [None if t is None else self._summed(builder, i, t) for i, t in zip(self.inputs, found, strict=True)]
+
+    def _summed(self, builder: Builder, input: int, answer: Tensor) -> Tensor:
+        """What arrives in all at an input that some of the scans do not change."""
+        from ..ops.reductions import sum as sum_
+
+        same = tuple(n for n, lift in enumerate(self.lifts) if input not in lift.moved)
+        if not same:
+            return answer
+        with readable(builder, [answer]):
+            total: Tensor = sum_(answer, axis=same)
+        return total
+
+    @property
+    def behind(self) -> tuple[int, ...]:
+        """The tensors that its adjoints depend on, beside those of its results."""
+        return (*self.inputs, *(t.source for t in leaves(self.residuals) if isinstance(t, Direct)))
+
+    def lift(self, moved: set[int], name: str, reverse: bool) -> None:
+        """From now on the tensors `moved` have a leading axis, along which they are what they were at each step of a scan."""
+        self.lifts = (Lift(frozenset(moved), name, reverse), *self.lifts)
+
+    def settle(self) -> None:
+        """Keeps its residuals as stages and leaves of the step, which are found again when they hold all steps."""
+        builder = current()
+
+        def kept(t: Any) -> Any:
+            t = bound(t) if isinstance(t, Tensor) else t
+            there = isinstance(t, Direct) and (t.source in builder.stages or t.source in builder.leaves)
+            return alias(t) if isinstance(t, Tensor) and not there else t
+
+        self.residuals = map_tree(kept, self.residuals)
 
     def _answers(self, answer: Any) -> list[Tensor | None]:
         if not isinstance(answer, tuple) or len(answer) != len(self.arguments):
@@ -84,6 +139,19 @@ class Rule:
                     raise refuse("A174", f"a backward function that returns {v!r}", f"the argument is {x!r}")
                 out.append(v)
         return out
+
+
+def _sliced(e: Expr, at: Mapping[Key, Tensor]) -> Expr | None:
+    """What a condition reads, at one step."""
+    t = at.get(("value", e.source)) if isinstance(e, Read) else None
+    return t.resolve(e.index, {}, ()) if t is not None and isinstance(e, Read) else None
+
+
+def _zeros(r: Direct) -> Tensor:
+    """Nothing, where nothing arrives."""
+    from ..ops.creation import zeros
+
+    return zeros(r.shape, dtype=r.dtype)
 
 
 def _zero(r: Direct) -> Adjoint:
@@ -110,7 +178,8 @@ def custom_vjp(fn: Callable[..., Any], forward: Callable[..., Any], backward: Ca
         forward(*args) -> (result, residuals)        what fn gives, and what the derivative needs
         backward(residuals, g) -> (g_0, g_1, ...)    what arrives at each argument when g arrives at the result; None for 0
 
-    Arguments and results may be nests of tensors. Only reverse mode uses the rule, and nothing checks that it is right.
+    Arguments and results may be nests of tensors. Only reverse mode uses the rule, and nothing checks that it is right. In the step of
+    fl.scan, and in fl.vmap, it is a rule of one step: backward is traced once more, for all steps, with what it needs of each.
     """
 
     @wraps(fn)
@@ -127,7 +196,7 @@ def custom_vjp(fn: Callable[..., Any], forward: Callable[..., Any], backward: Ca
         outcome = map_tree(lambda t: _result(tensor(t, fn.__name__)), returned[0])
         inputs = tuple(t.source for a in arguments for t in leaves(a))
         results = tuple(leaves(outcome))
-        rule = Rule(inputs, arguments, results, outcome, returned[1], backward, source)
+        rule = Rule(inputs, arguments, results, outcome, returned[1], backward, source, current().when)
         for r in results:
             current().rules[r.source] = rule
         return outcome

@@ -16,7 +16,7 @@ from ..dtypes import FLOATS
 from ..errors import AlgorithmError
 from ..expr import Axis, Const, Expr, Op, Read, Size, as_expr, axis, refuse
 from ..extent import Extent
-from ..linear import is_index
+from ..linear import is_index, simplify
 from ..ordering import ordered, units
 from ..recurrences import with_clocks
 from ..rewriting import axes_of, replaced, substitute, walk
@@ -33,6 +33,7 @@ from .reach import Adjoint, condition_of, opaque, reader, upstream
 from .reductions import under_reduction
 from .rules import is_bounded
 from .solving import Gather, Transpose, gather
+from .stepwise import coupled, whole
 
 _FEW = 4
 """Points of a sum that is written out beside other contributions rather than made a stage."""
@@ -68,15 +69,17 @@ class Sweep:
         self.targets: dict[int, _Target] = {}
         self.conditions: dict[int, Adjoint] = {}  # where an adjoint may be other than 0, if it is not everywhere
         self.numbers: dict[int, int] = {}  # of the adjoints of a recurrence, which are read before they are made
+        self.unmade: dict[int, int] = {}  # by such a number, the tensor whose adjoint it is
         needed = upstream(builder, seeds, lambda s: builder.rules[s.id].inputs if s.id in builder.rules else s.sources)
         stages = ordered(s for i, s in builder.stages.items() if i in needed)
         self.live = self._live(stages)
         self.pending = {s.id for s in stages if s.id in self.live}
-        for unit in reversed(units(stages)):
+        found = units(stages)
+        for unit in reversed(coupled(found, builder.rules)):
             members = [s for s in unit if s.id in self.live]
-            if members and members[0].turn is not None:
-                raise no_derivative(members[0])
-            if members and members[0].clock is not None:
+            if loop := next((s for s in members if s.turn is not None), None):
+                raise no_derivative(loop)
+            if members and (len(unit) > 1 or members[0].clock is not None):
                 self._recurrence(members)
             else:
                 for s in reversed(members):
@@ -112,26 +115,30 @@ class Sweep:
             self._transpose(s, adjoint)
 
     def _recurrence(self, members: Sequence[Stage]) -> None:
-        for s in members:
-            if (rule := self.builder.rules.get(s.id)) is not None:
-                rule.require_whole()
+        self.pending -= {s.id for s in members}
         self.numbers |= {s.id: self.builder.fresh() for s in members}
+        self.unmade = {self.numbers[s.id]: s.id for s in members}
         before = set(self.builder.stages)
         for s in members:
             target = self._target(s)
             if (seed := self.given.get(s.id)) is not None:
                 target.direct.append(seed(target.axes))
             self.adjoints[s.id] = reader(self.numbers[s.id], s.dtype)
+        rules = {id(rule): rule for s in members if (rule := self.builder.rules.get(s.id)) is not None}
         for s in reversed(members):
-            self._transpose(s, self.adjoints[s.id])
+            if s.id not in self.builder.rules:
+                self._transpose(s, self.adjoints[s.id])
+        for rule in rules.values():
+            rule.pull(self)
         for s in members:
             self._emitted(s, self.targets[s.id], self.numbers[s.id])
-        clock = members[0].clock
-        assert clock is not None
+        clocks = [(s.clock.axis.name, not s.clock.reverse) for s in members if s.clock]
+        clocks += [(lift.name, not lift.reverse) for rule in rules.values() for lift in rule.lifts]
         names = dict.fromkeys(a.name for s in members for a in s.axes)
-        tried = [(clock.axis.name, not clock.reverse), *((n, r) for n in names for r in (False, True))]
+        tried = [*dict.fromkeys(clocks), *((n, r) for n in names for r in (False, True))]
         made = [s for i, s in self.builder.stages.items() if i not in before]
         self.builder.stages |= with_clocks(made, tried)
+        self.unmade = {}
 
     def _transpose(self, s: Stage, adjoint: Adjoint | None) -> None:
         """What s contributes to the tensors that it reads."""
@@ -181,7 +188,7 @@ class Sweep:
         """Adds to the adjoint of a tensor what a rule of its consumer has worked out."""
         if tensor in self.live:
             target = self._target(self.builder.stages.get(tensor) or self.builder.leaves[tensor])
-            target.direct.append(value(target.axes))
+            target.direct.append(simplify(value(target.axes), dict(zip(target.axes, target.shape, strict=True))))
 
     # ------------------------------------------------------------ adjoints
     def adjoint_of(self, id: int) -> Adjoint | None:
@@ -197,6 +204,13 @@ class Sweep:
                 found = self.builder.stages.get(id) or self.builder.leaves[id]
                 self.adjoints[id] = self._cheap(target, found.dtype, self._when(found, target)) or self._emitted(found, target, None)
         return self.adjoints[id]
+
+    def adjoint_tensor(self, id: int, adjoint: Adjoint) -> Direct:
+        """The adjoint of a stage as a tensor, be it one of a recurrence that is not made yet."""
+        t = whole(self.builder, id)
+        if self.numbers.get(id) in self.unmade:
+            return Direct(self.numbers[id], t.shape, t.dtype, t.axis_names, t.label, self.builder)
+        return self.materialised(adjoint, t)
 
     def materialised(self, adjoint: Adjoint, t: Direct) -> Direct:
         """The adjoint of a tensor as a tensor."""
@@ -283,7 +297,13 @@ class Sweep:
 
     def _summed(self, g: Gather, targets: Sequence[Axis]) -> Expr:
         """The body under its predicates."""
-        return under_predicates(g, targets, lambda i: (self.builder.stages.get(i) or self.builder.leaves[i]).shape)
+        return under_predicates(g, targets, self._shape_of)
+
+    def _shape_of(self, id: int) -> tuple[Extent, ...]:
+        """Of a tensor, or of an adjoint of a recurrence that is not made yet."""
+        if id in self.unmade:
+            return self.targets[self.unmade[id]].shape
+        return tuple((self.builder.stages.get(id) or self.builder.leaves[id]).shape)
 
     def _pinned(self, g: Gather, targets: Sequence[Axis]) -> tuple[Expr | None, Expr]:
         """What arrives on a border alone, as a sum without the axes that the border pins, and the condition of being there."""

@@ -188,20 +188,6 @@ def test_custom_vjp_of_several_results() -> None:
     np.testing.assert_array_equal(dy, 0)
 
 
-@pytest.mark.parametrize("carried", [True, False])
-def test_a_rule_for_one_step_is_not_one_for_the_scan(carried: bool) -> None:
-    """Neither where it is part of the recurrence nor where it stands beside it is it left out silently."""
-    double = fl.custom_vjp(lambda x: 2 * x, lambda x: (2 * x, None), lambda kept, g: (5 * g,))
-
-    def step(c: Any, x: Any) -> Any:
-        return (double(c) + x, c) if carried else (c + double(x), c)
-
-    with pytest.raises(fl.AlgorithmError) as caught:
-        traced(lambda x: fl.grad(lambda x: fl.sum(fl.scan(step, fl.zeros((), dtype="float64"), x)[0]))(x), (normal(4),))
-    (problem,) = caught.value.problems
-    assert problem.code == "A175"
-
-
 @pytest.mark.parametrize(
     "fn,at,slope",
     [
