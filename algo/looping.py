@@ -28,9 +28,10 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
         fl.while_loop(lambda c: c["error"] > 1e-6, lambda c: {"x": ..., "error": ...}, {"x": x, "error": 1.0})
 
     init is a tensor, or a list, tuple or dict of them; condition(carry) gives one bool tensor without axes, body(carry) a carry of the same
-    structure, shapes and types. The condition is asked before the first turn. Stages are called while/NAME. There is no derivative: the
-    number of turns is not known; fl.scan with a fixed number of steps, or with lengths=, has one.
-    Raises AlgorithmError: a body that returns another carry than it takes, a condition with axes, a loop inside a loop.
+    structure, shapes and types. The condition is asked before the first turn. Loops stand in loops, in steps of fl.scan, and in fl.vmap:
+    there one loop runs until the last example is done, and what is carried stays as it is where one is done. Stages are called while/NAME.
+    There is no derivative: the number of turns is not known; fl.scan with a fixed number of steps, or with lengths=, has one.
+    Raises AlgorithmError: a body that returns another carry than it takes, a condition with axes.
     """
     builder, source = current(), call_site()
     try:
@@ -101,16 +102,12 @@ class _Loop:
         group = min(mine)
         made = [s for i, s in builder.stages.items() if i not in self.before and i not in mine]
         moving = self._moving(made, mine) | {self.condition, *self.next}
-        if inner := next((s for s in made if s.id in moving and s.turn is not None), None):
-            why = "each turn would take a number of turns of its own"
-            raise placed(
-                refuse("A422", "fl.while_loop inside another", why, "fl.scan with length= the most turns"), inner.source, inner.path
-            )
         if opaque := next((s for s in made if s.id in moving and s.extern is not None), None):
             raise placed(moved_by("fl.while_loop", opaque.name), opaque.source, opaque.path)
         for s in made:
             if s.id in moving:
-                builder.stages[s.id] = replace(s, turn=Turn(group))
+                turn = Turn(group) if s.turn is None else replace(s.turn, around=(group, *s.turn.around))
+                builder.stages[s.id] = replace(s, turn=turn)
                 builder.transposes.pop(s.id, None)
         for c, new in zip(self.carries, self.next, strict=True):
             builder.stages[c.source] = replace(builder.stages[c.source], turn=Turn(group, new, self.condition))
@@ -118,10 +115,11 @@ class _Loop:
         return self.carry
 
     def _moving(self, stages: list[Stage], carries: set[int]) -> set[int]:
-        """The stages that differ from turn to turn."""
-        moving = set(carries)
-        while more := {s.id for s in stages if s.id not in moving and any(r.source in moving for r in s.reads)}:
+        """The stages that differ from turn to turn; of a loop inside this one all, or none."""
+        moving, loops = set(carries), set[int]()
+        while more := {s.id for s in stages if s.id not in moving and (loops & {*s.loops} or any(i in moving for i in s.sources))}:
             moving |= more
+            loops |= {group for s in stages if s.id in more for group in s.loops}
         return moving - carries
 
 

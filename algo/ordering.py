@@ -41,13 +41,13 @@ def ordered(stages: Iterable[Stage]) -> tuple[Stage, ...]:
 
 
 def _group(s: Stage) -> int:
-    return s.turn.group if s.turn else s.clock.group if s.clock else s.id
+    return s.turn.loops[0] if s.turn else s.clock.group if s.clock else s.id
 
 
 def _together(a: Stage, b: Stage) -> bool:
     """Whether two stages are of one loop or, where neither is in one, of one recurrence."""
     if a.turn or b.turn:
-        return a.turn is not None and b.turn is not None and a.turn.group == b.turn.group
+        return a.loops[:1] == b.loops[:1]
     return a.clock is not None and b.clock is not None and a.clock.group == b.clock.group
 
 
@@ -65,7 +65,7 @@ def units(stages: Iterable[Stage]) -> list[tuple[Stage, ...]]:
 @dataclass(frozen=True)
 class Turns:
     """A loop: what its carries start with, by id what each becomes, the condition, the units that the condition needs, and those that only
-    a turn needs. Here no stage has a turn."""
+    a turn needs. Here stages have the turns of loops inside it only."""
 
     carries: tuple[Stage, ...]
     becomes: Mapping[int, int]
@@ -76,8 +76,8 @@ class Turns:
 
 def turns(unit: Sequence[Stage]) -> Turns:
     """A unit that is a loop, in its parts."""
-    carries = {s.id: s.turn for s in unit if s.is_carry and s.turn is not None}
-    inside = {s.id: replace(s, turn=None) for s in unit if not s.is_carry}
+    carries = {s.id: s.turn for s in unit if s.is_carry and s.turn is not None and not s.turn.around}
+    inside = {s.id: replace(s, turn=s.turn and s.turn.inside) for s in unit if s.id not in carries}
     condition = next(t.condition for t in carries.values() if t.condition is not None)
     asked: set[int] = set()
     pending = [condition]
@@ -88,7 +88,7 @@ def turns(unit: Sequence[Stage]) -> Turns:
             pending += inside[i].sources
     asking, doing = ([s for i, s in inside.items() if (i in asked) is first] for first in (True, False))
     becomes = {i: t.next for i, t in carries.items() if t.next is not None}
-    start = tuple(replace(s, turn=None) for s in unit if s.is_carry)
+    start = tuple(replace(s, turn=None) for s in unit if s.id in carries)
     return Turns(start, becomes, condition, tuple(units(ordered(asking))), tuple(units(ordered(doing))))
 
 

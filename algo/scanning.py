@@ -18,8 +18,10 @@ from .expr import Axis, Expr, Read, as_expr, axis, refuse, where
 from .extent import Extent
 from .graph import map_tree
 from .linear import simplify
+from .masked_loops import Waiting, masked
 from .passing import bound, labels_of
 from .recurrences import with_clocks
+from .scan_by_turns import Stacking, by_turns
 from .stages import Stage, rewritten
 from .tensor import Direct, Index, Tensor, View
 from .trace import build_stage, copied
@@ -51,13 +53,25 @@ def scan(
 
     init, xs and what is stacked may be tensors, or lists, tuples and dicts of tensors; all of xs have the axis, equally long, or there is
     no xs and `length` says how many steps there are. A stacked tensor of too few axes for `axis` gets it last. `lengths` [batch] holds
-    how many steps each element of the carries' first axis takes: from there on its carry stays, and 0 is stacked. Stages are called
+    how many steps each element of the carries' first axis takes: from there on its carry stays, and 0 is stacked. Where the next step waits
+    for an fl.while_loop of the one before, the scan is such a loop itself, and has no derivative. Stages are called
     scan/NAME. Raises AlgorithmError: a step that returns another carry than it takes, axes that differ in length.
     """
+    from .ops.shapes import tensor
+
     builder, source = current(), call_site()
     try:
         with opened("scan"):
-            return Scan(builder, step, init, xs, axis, reverse, length, lengths).result()
+            first, over = (map_tree(lambda t: tensor(t, "scan"), given) for given in (init, xs))
+            until = None if lengths is None else tensor(lengths, "scan")
+            saved = builder.snapshot()
+            made = Scan(builder, step, first, over, axis, reverse, length, until)
+            try:
+                return made.result()
+            except Waiting:
+                stacking = Stacking(map_tree(lambda t: tensor(t, "scan"), made.stacked), made.where)
+                builder.restore(saved)
+            return by_turns(step, made.init, made.over, made.axes, made.length, reverse, until, stacking)
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, "scan"])) from None
 
@@ -189,14 +203,11 @@ class Scan:
             rule.settle()
         stages = [s for i, s in self.builder.stages.items() if i not in self.before]
         moving = self._moving(stages)
-        if loop := next((s for s in stages if s.id in moving and s.turn is not None), None):
-            why = "each step would take a number of turns of its own"
-            tries = ("fl.scan with length= the most turns there may be", "fl.where for the turns not taken")
-            raise placed(refuse("A422", "fl.while_loop inside the step of a scan", why, *tries), loop.source, loop.path)
         if opaque := next((s for s in stages if s.id in moving and s.extern is not None), None):
             raise placed(moved_by("the step of fl.scan or the function of fl.vmap", opaque.name), opaque.source, opaque.path)
         name = self._clock_name([s for s in stages if s.id in moving])
         lifted = {s.id: self._lifted(s, moving, axis(name)) for s in stages if s.id in moving}
+        lifted |= masked(self.builder, lifted)
         self.builder.stages |= {s.id: self._outside(s) for s in stages if s.id not in moving} | lifted
         self.builder.stages |= with_clocks(list(lifted.values()), [(name, self.reverse)])
         self.builder.closed |= set(self.slots)
@@ -211,13 +222,14 @@ class Scan:
 
     def _moving(self, stages: list[Stage]) -> set[int]:
         """The stages that differ from step to step. A carry that the step returns as it came does not. All results of a rule do where one
-        of its inputs, or what its derivative needs, does."""
+        of its inputs, or what its derivative needs, does; and all stages of a loop, or none."""
         moving = {i for i in self.slots if i not in self.unchanged}
-        slots = set(moving)
+        slots, loops = set(moving), set[int]()
         rules = self.builder.rules
         while True:
-            behind = ((s.id, (*(r.source for r in s.reads), *(rules[s.id].behind if s.id in rules else ()))) for s in stages)
-            more = {i for i, sources in behind if i not in moving and any(source in moving for source in sources)}
+            behind = ((s, (*s.sources, *(rules[s.id].behind if s.id in rules else ()))) for s in stages if s.id not in moving)
+            more = {s.id for s, sources in behind if loops & {*s.loops} or any(i in moving for i in sources)}
+            loops |= {group for s in stages if s.id in more for group in s.loops}
             if not more:
                 return moving - slots
             moving |= more

@@ -52,12 +52,24 @@ class Turn:
     """Being part of a loop that runs as long as a condition holds; all stages of one loop have the same `group`.
 
     A carry has a value before the first turn, which is what its stage says, and after each turn that of the stage `next`; `condition` is
-    the stage that says whether there is another turn. All other stages of the loop are computed anew at each turn.
+    the stage that says whether there is another turn. All other stages of the loop are computed anew at each turn. A loop may be part of
+    a turn of another one: `around` are the groups of those that it stands in, outermost first.
     """
 
     group: int
     next: int | None = None
     condition: int | None = None
+    around: tuple[int, ...] = ()
+
+    @property
+    def loops(self) -> tuple[int, ...]:
+        """The groups of all loops that the stage is part of, outermost first."""
+        return (*self.around, self.group)
+
+    @property
+    def inside(self) -> Turn | None:
+        """What is left of it within one turn of the outermost loop."""
+        return replace(self, around=self.around[1:]) if self.around else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +162,11 @@ class Stage:
         if self.turn is not None:
             found |= dict.fromkeys(i for i in (self.turn.next, self.turn.condition) if i is not None)
         return tuple(i for i in found if i != self.id)
+
+    @property
+    def loops(self) -> tuple[int, ...]:
+        """The groups of the loops that the stage is part of, outermost first."""
+        return self.turn.loops if self.turn is not None else ()
 
     @property
     def is_carry(self) -> bool:

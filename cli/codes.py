@@ -149,7 +149,6 @@ ALGORITHM: dict[str, str] = {
         "The derivative of an fl.while_loop, whose number of turns is known only when it has run. fl.scan with length= the most turns "
         "there may be has one."
     ),
-    "A422": "A loop that runs as long as a condition holds stands inside another loop, each of whose steps would take turns of its own.",
     "A423": "What a loop carries from turn to turn keeps its structure, shapes and types, and is all that the loop changes.",
     "A431": "fl.extern calls a function of NumPy arrays: it takes the function, the shape and type of what that returns, and tensors.",
     "A433": (

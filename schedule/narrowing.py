@@ -141,7 +141,7 @@ class _Narrowing:
             base = t.path if t.path.startswith(f"{method}/") else f"{method}/{t.path}"
             path, when = self.free(f"{base}/cast"), t.when if isinstance(t, Stage) else None
             made = Stage(self.fresh, path, method, axes, t.shape, to, value, op="cast", origin="derived", source=t.source)
-            turn = Turn(t.turn.group) if isinstance(t, Stage) and t.turn is not None else None
+            turn = Turn(t.turn.group, around=t.turn.around) if isinstance(t, Stage) and t.turn is not None else None
             self.made[key] = replace(made, when=None if when is None or axes_of(when) else when, turn=turn)
         return self.made[key]
 

@@ -85,8 +85,9 @@ def not_within(g: Graph, s: Stage, owner: Stage, at: Placement) -> str:
     """Why s cannot be computed at a loop of its owner, if one of them is part of a recurrence, or s a condition; empty if it can."""
     if s.id in g.carried:
         return f"{s.name} is what a loop carries, makes or asks at each turn"
-    if (s.turn and s.turn.group) != (owner.turn and owner.turn.group):
-        return f"one of them is computed at each turn of a loop, {s.name if s.turn else owner.name}, and the other is not"
+    if s.loops != owner.loops:
+        deeper = s if len(s.loops) > len(owner.loops) else owner
+        return f"one of them is computed at each turn of a loop, {deeper.name}, and the other is not"
     if s.id in g.conditions:
         reader = next(t.name for t in g.stages if t.when is not None and s.id in {r.source for r in reads(t.when)})
         return f"it decides whether {reader} is computed, and is asked before all loops of that"

@@ -416,10 +416,11 @@ def _when(s: Stage, to: Mapping[Axis, Axis]) -> Expr | None:
 def _beside(s: Stage, t: Leaf | Stage) -> dict[str, Any]:
     """Where a copy of t that only s reads is computed: in the loop that t is part of, and under the condition of s if it is the same
     everywhere. What is constant is copied once, and what a loop does not change before it."""
-    mine = isinstance(t, Stage) and t.turn is not None and s.turn is not None
+    around = t.loops if isinstance(t, Stage) else ()
+    shared = tuple(a for a, b in zip(around, s.loops, strict=False) if a == b)
     constant = isinstance(t, Leaf) and t.kind != "input"
-    when = None if s.when is None or constant or set(axes_of(s.when)) or (s.turn is not None and not mine) else s.when
-    return {"when": when, "turn": Turn(s.turn.group) if mine and s.turn is not None else None}
+    when = None if s.when is None or constant or set(axes_of(s.when)) or shared != s.loops else s.when
+    return {"when": when, "turn": Turn(shared[-1], around=shared[:-1]) if shared else None}
 
 
 def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:

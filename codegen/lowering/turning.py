@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from fluorite.algo.expr import Const, Read
 from fluorite.algo.ordering import turns
+from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
 
 from ..statements import If, Statement, Store, While, sequence
@@ -23,14 +24,21 @@ from .context import Context
 
 def repeated(work: Context, unit: Sequence[Stage]) -> list[Statement]:
     """The stages of one loop. (On a GPU blocks do not wait for one another, and a kernel of several stages is refused.)"""
-    group = unit[0].turn and unit[0].turn.group
-    members = [s for s in work.plan.stages if s.turn is not None and s.turn.group == group]
+    members = [s for s in work.plan.stages if s.loops[:1] == unit[0].loops[:1]]
+    return _loop(work, members, frozenset(s.id for s in unit))
+
+
+def _loop(work: Context, members: Sequence[Stage], here: frozenset[int]) -> list[Statement]:
+    """A loop with those inside it. What is not `here` is computed at a loop of what is."""
     loop = turns(members)
-    here = {s.id for s in unit}
 
     def made(units: Sequence[Sequence[Stage]]) -> list[Statement]:
-        kept = [[s for s in part if s.id in here] for part in units]
-        return [x for part in kept if part for x in parts.statements(work, part)]
+        done: list[Statement] = []
+        for part in units:
+            kept = [s for s in part if s.id in here]
+            if kept:
+                done += _loop(work, part, here) if part[0].turn else parts.statements(work, kept)
+        return done
 
     start = made([[s] for s in loop.carries])
     go = Read(loop.condition, (), "bool")
@@ -39,7 +47,7 @@ def repeated(work: Context, unit: Sequence[Stage]) -> list[Statement]:
     body = sequence(*ask, If(go, sequence(*turn, *after)))
     whole = sequence(*start, Store(loop.condition, (), Const(True, "bool", False)), While(go, body))
     when = loop.carries[0].when
-    return [whole if when is None else If(when, whole)]
+    return [whole if when is None or axes_of(when) else If(when, whole)]
 
 
 def _becoming(work: Context, carry: Stage, new: int) -> Stage:

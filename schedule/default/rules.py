@@ -67,7 +67,7 @@ class Chosen:
         apart, of_both = self.undecided.apart, ({a, *self.carried.get(a, ())}, {b, *self.carried.get(b, ())})
         if any((x, y) in apart or (y, x) in apart for x in of_both[0] for y in of_both[1]):
             return False
-        loops = [t.turn and t.turn.group for t in (self.graph.by_id[x] for x in (a, b)) if isinstance(t, Stage)]
+        loops = [t.loops for t in (self.graph.by_id[x] for x in (a, b)) if isinstance(t, Stage)]
         if len(set(loops)) > 1:
             return False
         of_a = next((g for g in self.undecided.together if a in g), None)

@@ -138,10 +138,6 @@ def test_while_as_python_writes_it() -> None:
 
 
 # ---------------------------------------------------------------- refusals
-def nest(x: Any) -> Any:
-    return fl.while_loop(lambda h: fl.sum(h) < 9, lambda h: fl.while_loop(lambda k: fl.sum(k) < 3, lambda k: k + 1, h), x)
-
-
 def leaking(x: Any) -> Any:
     kept = []
     fl.while_loop(lambda h: fl.sum(h) < 9, lambda h: kept.append(fl.exp(h)) or h + 1, x)  # type: ignore[func-returns-value]
@@ -175,9 +171,6 @@ class Assigning(fl.Program):
         ("A423", lambda x: fl.while_loop(lambda h: fl.sum(x) < 9, lambda h: h, fl.edge(x))),
         ("A401", lambda x: fl.while_loop(lambda h: h < 9, lambda h: h + 1, x)),
         ("A401", lambda x: fl.while_loop(lambda h: fl.sum(h), lambda h: h + 1, x)),
-        ("A422", nest),
-        ("A422", lambda x: fl.scan(lambda h, e: (fl.while_loop(lambda k: k < e, lambda k: k + 1, h), None), 0.0, x)[0]),
-        ("A422", lambda x: fl.vmap(lambda e: fl.while_loop(lambda k: k < 3, lambda k: k + 1, e))(x)),
         ("A163", leaking),
         ("A421", differentiated),
         ("A421", lambda x: fl.jvp(lambda x: fl.while_loop(lambda h: fl.sum(h) < 9, lambda h: h * 2, x), (x,), (x,))[1]),
