@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fluorite.algo.dtypes import kind
-from fluorite.algo.expr import Axis, Expr
+from fluorite.algo.expr import Axis, Expr, Op
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
-from fluorite.algo.stages import Stage
+from fluorite.algo.stages import Stage, unwidened
 
 from ..directives import ComputeAt, ComputeInline, Directive, Parallel
 from ..machine import Machine
@@ -54,6 +54,18 @@ class Chosen:
     inlined: set[int] = field(default_factory=set)
     placed: set[int] = field(default_factory=set)
     carried: dict[int, set[int]] = field(default_factory=dict)
+    written: Graph | None = None  # before anything was written into its readers
+
+    def multiplies(self, s: Stage) -> bool:
+        """Whether a stage multiplies as the algorithm has it. The rules for products move operands, which is done before stages are written
+        into their readers: what only that makes a product is none."""
+        first = s if self.written is None else self.written.by_id.get(s.id, s)
+        value = unwidened(first.value) if isinstance(first, Stage) else None
+        return isinstance(value, Op) and value.op == "mul"
+
+    def is_product(self, s: Stage) -> bool:
+        """Whether a stage is a product, under the rules for products."""
+        return factors(s) is not None and self.multiplies(s)
 
     @property
     def machine(self) -> Machine:
@@ -110,7 +122,7 @@ def stage_margins(chosen: Chosen) -> dict[str, Directive]:
     """Convolutions get their padded inputs as stages, so that what remains is a product."""
     out: dict[str, Directive] = {}
     for s in chosen.graph.stages:
-        if chosen.free(s) and s.clock is None and (staged := products.margin_staged(chosen.graph, s)) is not None:
+        if chosen.free(s) and s.clock is None and chosen.multiplies(s) and (staged := products.margin_staged(chosen.graph, s)) is not None:
             before = set(chosen.graph.by_id)
             chosen.graph, out[s.path] = staged
             made = frozenset(t.id for t in chosen.graph.stages if t.id not in before)
@@ -121,7 +133,7 @@ def stage_margins(chosen: Chosen) -> dict[str, Directive]:
 def after_inlining(g: Graph, undecided: Undecided) -> Chosen:
     """What is left to schedule when cheap stages are written into their readers."""
     inlined = inline_cheap(g, undecided)
-    chosen = Chosen(g, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, inlined)
+    chosen = Chosen(g, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, inlined, written=g)
     for s in g.stages:
         if s.id in inlined:
             current = next(t for t in chosen.graph.stages if t.id == s.id)
@@ -258,7 +270,7 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     if root.rank is not None:
         chosen.directives |= kernels.rank(g, root, chosen.machine)
         return
-    if factors(root) is not None:
+    if chosen.is_product(root):
         chosen.directives |= product_rule(chosen, root, root)
         return
     depth, row = row_members(chosen, root)
@@ -309,7 +321,7 @@ def epilogue_of(chosen: Chosen, root: Stage) -> Stage | None:
             and p.clock is None
             and p.id not in g.outputs
             and p.id not in g.pinned
-            and factors(p) is not None
+            and chosen.is_product(p)
             and pointwise(root, p)
             and [c.id for c in g.consumers[i]] == [root.id]
             and chosen.may_fuse(root.id, i)
