@@ -112,6 +112,7 @@ class Stage:
     when: Expr | None = None  # a condition over the axes
     turn: Turn | None = None
     extern: Extern | None = None
+    loss: str = ""  # of an adjoint, which is linear in the seed of its sweep: the tensor, below the method, whose derivative it is
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from fluorite.algo.errors import BuildError, FluoriteError, PlanError, Problem, RunError
 from fluorite.algo.graph import Graph, Transition
+from fluorite.algo.interpreter import needed
 from fluorite.algo.numerics import Comparison, tolerated, weakest
 from fluorite.algo.numerics import compare as compare_outputs
 from fluorite.algo.program import trace
@@ -18,7 +19,7 @@ from fluorite.schedule.narrowing import Narrowed
 
 from .compiled import Compiled, compile_kernels
 from .diagnosis import every_problem
-from .driver import Plan, as_plan, in_types, lower_variants, prepared
+from .driver import Plan, as_plan, in_types, lower_variants, prepared, with_scales
 from .lowered import Lowered
 from .peaks import within_limit
 from .runtime import assemble
@@ -134,6 +135,7 @@ def check(
         name = str(plan) if isinstance(plan, str) else chosen.place.file if chosen.place.line else "none" if plan is None else "plan"
         with every_problem(graph, chosen):
             chosen, notes = prepared(chosen, graph)
+            graph = with_scales(chosen, graph)
             target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
             variants = lower_variants(graph, chosen, target)
             if not target.machine.is_gpu:
@@ -254,11 +256,22 @@ def _outputs(
         why = f"the compiled method refuses the call: {error.problems[0].asked}"
         return [Comparison(graph.path_of(i), float("inf"), 0.0, False, why=why) for i in graph.method(method).ends]
     class_ = tolerated(numerics)
-    found = compare_outputs(graph, method, arrays, got, class_, parameters, casts=rounds.casts)
+    found: list[Comparison] = []
+    if (here := comparable(graph, method, got, rounds)) is not None:
+        found = compare_outputs(graph, method, arrays, here, class_, parameters, casts=rounds.casts)
     if rounds.casts:
         closer = compare_outputs(rounds.graph, method, arrays, got, class_, as_stored(rounds.graph, parameters))
         found += [replace(c, path=f"{c.path} as rounded") for c in closer]
     return found
+
+
+def comparable(graph: Graph, method: str, got: Any, rounds: Narrowed) -> Any:
+    """What of a call can be compared with the algorithm itself: all of it; its results, where the plan has new values of state come about
+    in another way; None where the results depend on gradients too, which may have been left out for being too large."""
+    if not rounds.casts.state or not isinstance(got, Transition):
+        return got
+    behind = needed(graph, graph.method(method).outputs)
+    return None if any(s.loss for s in behind) else got.result
 
 
 def _extents_in(graph: Graph, method: str, arrays: tuple[Array, ...]) -> dict[str, int]:
@@ -308,4 +321,4 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-__all__ = ["Case", "Report", "check", "kernel_calls"]
+__all__ = ["Case", "Report", "check", "comparable", "kernel_calls"]

@@ -21,12 +21,12 @@ from fluorite.schedule import ExecutionPlan, fill, holes_of
 from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.divisors import divisor_problems, extent_lookup
-from fluorite.schedule.graph_sections import TYPES
+from fluorite.schedule.loss_scaling import scaled
 from fluorite.schedule.narrowing import Narrowed, narrowed
 from fluorite.schedule.notation.places import Marks
 from fluorite.schedule.passes import LAST, Step
 from fluorite.schedule.plan import Misread, entries_of
-from fluorite.schedule.precision import types_of
+from fluorite.schedule.precision import gradient_type, refusals, stored_types, types_of
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.scheduled import apply as apply_plan
 from fluorite.schedule.sections import ScheduleEntry, Variant
@@ -109,11 +109,21 @@ def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mappin
 
 
 def in_types(plan: ExecutionPlan, graph: Graph) -> Narrowed:
-    """The graph in the types of the plan's `precision`."""
-    if plan.precision is None:
+    """The graph with its losses scaled, in the types of the plan's `precision`."""
+    if (asked := plan.precision) is None:
         return Narrowed(graph, NO_CASTS)
-    types, problems = types_of(plan.precision, graph)
-    return replace(narrowed(graph, types, TYPES.get(plan.precision.parameters or "")), problems=tuple(problems))
+    whole, wrong = scaled(asked, graph)
+    types, problems = types_of(asked, whole)
+    found = narrowed(whole, types, stored_types(asked, whole), gradient_type(asked))
+    casts = replace(found.casts, state=found.casts.state or asked.loss_scale != "none")
+    return Narrowed(found.graph, casts, (*wrong, *refusals(asked, graph), *problems))
+
+
+def with_scales(plan: ExecutionPlan, graph: Graph) -> Graph:
+    """The graph with the state that the plan adds to it, if it does: scales of losses. A scale that is a number stays in the kernels."""
+    if plan.precision is None or plan.precision.loss_scale != "dynamic":
+        return graph
+    return scaled(plan.precision, graph)[0]
 
 
 def _nearer(variant: Variant) -> Iterable[ScheduleEntry]:
@@ -151,6 +161,7 @@ def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: b
     chosen, notes = decided(plan, graph, strict)
     target = host_target(chosen)
     variants = lower_variants(graph, chosen, target)
+    graph = with_scales(chosen, graph)
     within_limit(Compiled(graph, chosen, variants, Path(), target, notes))
     return Compiled(graph, chosen, variants, compile_kernels(variants, target, cache), target, notes)
 
@@ -207,14 +218,20 @@ def compile(
     read = streams(model, graph, batch_size, data)
     chosen = with_extents(as_plan(plan, graph), extents)
     manifest, library = ready(graph, chosen, cache)
+    whole = _as_compiled(chosen, graph)
 
     def initial(other: int | None) -> dict[str, np.ndarray[Any, Any]]:
-        return initial_parameters(graph, seed if other is None else other)
+        return initial_parameters(whole, seed if other is None else other)
 
-    made = assemble(manifest, library, parameter_arrays(graph, seed), initial, read, graph.functions)
+    made = assemble(manifest, library, parameter_arrays(whole, seed), initial, read, graph.functions)
     if weights is not None:
         made.load(weights)
     return made
+
+
+def _as_compiled(plan: ExecutionPlan, graph: Graph) -> Graph:
+    """The graph with the state that is compiled; the plan may have holes."""
+    return graph if plan.precision is None else with_scales(prepared(plan, graph)[0], graph)
 
 
 def parameter_arrays(graph: Graph, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
@@ -251,7 +268,7 @@ def build(
     if problems := [p for s in graph.stages if (p := _lost(s)) is not None]:
         raise BuildError(problems)
     manifest, library = ready(graph, chosen, cache, strict)
-    parameters = parameter_arrays(graph, seed)
+    parameters = parameter_arrays(_as_compiled(chosen, graph), seed)
     if weights is not None:
         loaded = assemble(manifest, library, parameters, functions=graph.functions)
         loaded.load(weights)

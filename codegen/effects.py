@@ -12,7 +12,7 @@ from fluorite.schedule import ExecutionPlan
 
 from .compiled import Compiled
 from .diagnosis import every_problem
-from .driver import host_target, lower_variants, prepared
+from .driver import host_target, lower_variants, prepared, with_scales
 from .lowered import Lowered
 from .peaks import peaks
 from .runtime.peak import Peak, size
@@ -53,7 +53,7 @@ def effect(graph: Graph, plan: ExecutionPlan, extents: Mapping[str, int]) -> Eff
         chosen, notes = prepared(plan, graph)
         target = host_target(chosen)
         variants = lower_variants(graph, chosen, target)
-    compiled = Compiled(graph, chosen, variants, Path(), target, notes)
+    compiled = Compiled(with_scales(chosen, graph), chosen, variants, Path(), target, notes)
     used = next((v for v in variants if all(extents.get(k, n) == n for k, n in v.when.items())), variants[-1])
     kernels = {m.name: _kernels(used, m.name) for m in graph.methods}
     return Effect(weakest(*(v.numerics for v in variants)), kernels, peaks(compiled, {**used.when, **extents}))

@@ -20,7 +20,7 @@ from fluorite.schedule.grouping import Group
 
 from .compiled import Compiled
 from .diagnosis import every_problem
-from .driver import Plan, as_plan, lower_variants, prepared
+from .driver import Plan, as_plan, lower_variants, prepared, with_scales
 from .lowered import Lowered
 from .peaks import peaks
 from .roofline import Roofline, roofline
@@ -188,7 +188,7 @@ def explain(
         _facts(lowered, group, kernel, m, sizes, best)
         for group, kernel, m in zip(lowered.scheduled.groups, lowered.kernels, lowered.methods, strict=True)
     )
-    compiled = Compiled(graph, chosen, variants, Path(), target, notes)
+    compiled = Compiled(with_scales(chosen, graph), chosen, variants, Path(), target, notes)
     scheduled = lowered.scheduled
     decided = {s.path: scheduled.decided_by.get(s.path, "default") for s in (*scheduled.source.stages, *scheduled.graph.stages)}
     said = {path: tuple(map(label, ds)) for path, ds in scheduled.chosen.items()}

@@ -14,7 +14,7 @@ from fluorite.schedule.passes import STATEMENT_PASSES, Step
 
 from .buckets import buckets_of
 from .checking import kernel_calls
-from .driver import Plan, in_types, lower_variants, prepared, schedule
+from .driver import Plan, in_types, lower_variants, prepared, schedule, with_scales
 from .lowered import Lowered, extents_of
 from .sampling import Array, as_stored, extents_text, random_inputs, sample_parameters
 from .target import resolve_target
@@ -74,6 +74,7 @@ def verify_each(graph: Graph, plan: Plan = None, extents: Mapping[str, int] | No
     Raises PlanError, BuildError for what cannot be built, RunError for extents that the algorithm refuses.
     """
     chosen, _ = prepared(plan, graph)
+    graph = with_scales(chosen, graph)
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
     variants = lower_variants(graph, chosen, target)
     numerics, parameters = tolerated(weakest(*(v.numerics for v in variants))), sample_parameters(graph, seed)

@@ -198,6 +198,10 @@ CODES: dict[str, str] = {
         "Computing stages inside their readers, recompute, narrower types and smaller extents take less."
     ),
     "P402": "A stage cannot be computed again for its later readers: it is a result or part of a recurrence. Or there are none.",
+    "P403": (
+        "precision: loss_scale, gradients and optimizer are about training: methods that move parameters by gradients. A loss is scaled "
+        "where its gradients could vanish, which those of float32 and wider types do not; its adjoints have to be linear in the seed."
+    ),
     "P901": "The section is part of the language, so it is read and written, but this version does not build it yet.",
     "P902": "The directive, or this use of it, is part of the language, so it is read and written, but this version does not build it yet.",
     "P903": "A key, or this value of it, is part of the language, so it is read and written, but this version does not build it yet.",

@@ -11,7 +11,7 @@ from fluorite.algo.errors import Problem
 from .notation.constraint import size
 from .notation.fields import Kind, ListOf, Number, OneOf, Size, TableOf, Text, Words
 from .notation.holes import Hole
-from .notation.records import Record, RecordKind
+from .notation.records import Complaint, Record, RecordKind
 from .notation.tables import Table
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DType: TypeAlias = Literal["f32", "tf32", "bf16", "f16", "f8e4m3", "int8"]
 TYPES: Mapping[str, str] = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 """The types of arithmetic that are built, by the names that plans have for them."""
+NARROWING = frozenset({"bf16", "f16"})
+"""Those that are narrower than float32."""
 SELECTORS: Kind = ListOf(Text(form="a selector"))
 LIMIT: Kind = OneOf(kinds=(Size(), Words(("unlimited",))))
 _LOSS_SCALE = OneOf(kinds=(Number(least=0), Words(("none", "dynamic"))))
@@ -42,8 +44,17 @@ class Precision(Record):
     its arithmetic in `accumulate`. `parameters` is the type in which they are stored. Stages in `keep` stay as the algorithm says; a module
     or operator there means all its stages. What a stage hands on to the next one element by element stays in registers and keeps its bits.
 
+    Training: stages of the forward pass and of the gradient are computed in `compute`; updates are not, whatever `overrides` say. They read
+    the parameters as they are stored and compute as the algorithm says, float32 at least. `gradients` is the type in which an update finds
+    the gradients; `optimizer` that in which optimisers keep their state from call to call, except new values in `keep`. Both are rounded
+    once where they are stored. Numbers below 6e-8 are 0 in f16: `loss_scale` computes all adjoints of a loss multiplied by a number, and
+    divides in float32 before anything else reads them. `dynamic`: begins at 65536, is halved by a call in which a gradient is not finite,
+    doubled by the 2000th good call in a row. The call that halves it changes no parameter, no state of the optimiser and counts no step.
+    Each loss has its own scale, which is state (grad/METHOD/LOSS/scale) and goes into checkpoints. A number stays and skips nothing.
+
     Benefit: with bf16, half the memory and half the time of what waits for memory, such as products of a matrix and few rows; with
-    `parameters: bf16` half the bytes of the weights. Costs: accuracy; products with many rows become slower (1.3 times on a processor
+    `parameters: bf16` half the bytes of the weights. Costs: accuracy, most with `parameters` and `optimizer` while training: what a step
+    adds is lost where it is below 1/512 (bf16) of what is there; products with many rows become slower (1.3 times on a processor
     without instructions for bfloat16), and f16 several times slower, since each number is converted by several instructions. A copy in
     `compute` is made beside each parameter that is stored in a wider type.
     """
@@ -58,6 +69,13 @@ class Precision(Record):
     overrides: Annotated[Mapping[str, PrecisionOverride], TableOf(RecordKind(PrecisionOverride))] = Table()
     loss_scale: Annotated[str | float, _LOSS_SCALE] = "none"
     calibrate: str | None = None
+
+    def complaints(self) -> list[Complaint]:
+        given = self.loss_scale
+        if isinstance(given, Hole | str) or 2.0**-100 <= given <= 2.0**100:
+            return []
+        why = "losses are multiplied by it and gradients divided, in float32"
+        return [Complaint("loss_scale", f"loss_scale: {given:g} is no scale", why, ("loss_scale: 1024", "loss_scale: dynamic"))]
 
 
 @dataclass(frozen=True)
@@ -104,17 +122,14 @@ def unbuilt_keys(plan: ExecutionPlan) -> Iterator[Problem]:
 
 
 def _unbuilt_precision(found: Precision) -> Iterator[Problem]:
-    training = {"gradients": "f32", "optimizer": "f32", "reduce": "f32", "loss_scale": "none"}
-    for key, usual in training.items():
-        if getattr(found, key) != usual:
-            why = "it is about training, and models are built for inference so far"
-            yield found.place_of(key).problem(
-                "P903", f"precision: {key}: {getattr(found, key)} is not built yet", why, (f"leave {key} out",)
-            )
+    if found.reduce != "f32":
+        why = "nothing is sent between devices yet"
+        asked = f"precision: reduce: {found.reduce} is not built yet"
+        yield found.place_of("reduce").problem("P903", asked, why, ("leave reduce out",))
     if found.calibrate is not None:
         why = "it is for int8, which is not built"
         yield found.place_of("calibrate").problem("P903", "precision: calibrate is not built yet", why, ("compute: bf16",))
-    given: list[tuple[str, object, Any]] = [(key, getattr(found, key), found.place_of(key)) for key in ("compute", "parameters")]
+    given: list[tuple[str, object, Any]] = [(key, getattr(found, key), found.place_of(key)) for key in STORED]
     sums: list[tuple[str, object, Any]] = [("accumulate", found.accumulate, found.place_of("accumulate"))]
     for selector, override in found.overrides.items() if isinstance(found.overrides, Mapping) else ():
         if isinstance(override, PrecisionOverride):
@@ -129,6 +144,7 @@ def _unbuilt_precision(found: Precision) -> Iterator[Problem]:
             yield place.problem("P903", f"precision: {key}: {value} is not built", why, ("accumulate: f32",))
 
 
+STORED = ("compute", "parameters", "gradients", "optimizer")
 _WHY = {
     "tf32": "it is a type of NVIDIA's matrix units, and processors have none of it",
     "f8e4m3": "without scales per tensor most values would leave its range",

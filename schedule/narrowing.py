@@ -7,13 +7,15 @@ What a stage reads is rounded where it is stored: `PATH/cast` is tensor PATH in 
 - a stage of which a reader needs more than the element at its own place, or that several readers share: it has to be stored anyway.
 
 What passes from one stage straight to the next, and so stays in registers, keeps its bits; as do the steps of a recurrence. Results keep
-the type of the algorithm.
+the type of the algorithm. New values of what is stored in a narrower type are rounded for the next call, in a stage PATH/cast; in this one
+they keep their bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from fluorite.algo.dtypes import NARROW, itemsize, kind
 from fluorite.algo.errors import Problem
@@ -24,6 +26,7 @@ from fluorite.algo.rewriting import axes_of, rewrite, walk
 from fluorite.algo.stages import Leaf, Stage, Turn
 
 ARITHMETIC = "float32"
+NO_TYPES: Mapping[int, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +38,21 @@ class Narrowed:
     problems: tuple[Problem, ...] = ()
 
 
-def narrowed(graph: Graph, types: Mapping[int, str], parameters: str | None = None) -> Narrowed:
-    """The graph in which the stages of `types` compute in these types, and parameters are stored in the type `parameters`."""
-    work = _Narrowing(graph, {i: to for i, to in types.items() if _computes(graph.stage(i))}, parameters)
+def narrowed(
+    graph: Graph, types: Mapping[int, str], stored: Mapping[int, str] = NO_TYPES, gradients: str | None = None
+) -> Narrowed:
+    """The graph in which the stages of `types` compute in these types, parameters and state are `stored` in those, and updates find
+    gradients in the type `gradients`."""
+    work = _Narrowing(graph, {i: to for i, to in types.items() if _computes(graph.stage(i))}, stored, gradients)
     stages = [part for s in graph.stages for part in work.rewritten(s)]
     if not work.made and not work.rounded and not work.arithmetic:
         return Narrowed(graph, Casts())
     leaves = tuple(replace(t, dtype=work.dtype(t)) for t in graph.leaves)
-    made = replace(graph, leaves=leaves).with_stages([*work.made.values(), *stages])
-    return Narrowed(made, Casts(work.rounded, work.arithmetic))
+    methods = tuple(
+        replace(m, updates={path: work.kept.get((m.name, i), i) for path, i in m.updates.items()}) for m in graph.methods
+    )
+    made = replace(graph, leaves=leaves, methods=methods).with_stages([*work.made.values(), *stages])
+    return Narrowed(made, Casts(work.rounded, work.arithmetic, bool(work.kept)))
 
 
 def _computes(s: Stage | None) -> bool:
@@ -57,10 +66,12 @@ class _Narrowing:
 
     graph: Graph
     types: Mapping[int, str]
-    parameters: str | None
+    stored: Mapping[int, str]
+    gradients: str | None
     made: dict[tuple[int, str, str], Stage] = field(default_factory=dict)
     rounded: dict[tuple[int, int], str] = field(default_factory=dict)
     arithmetic: dict[int, str] = field(default_factory=dict)
+    kept: dict[tuple[str, int], int] = field(default_factory=dict)  # by method: new values of state as they are stored
     fresh: int = 0
 
     def __post_init__(self) -> None:
@@ -71,9 +82,7 @@ class _Narrowing:
     def dtype(self, t: Leaf | Stage) -> str:
         """The type in which a tensor of the algorithm is stored from now on."""
         if isinstance(t, Leaf):
-            constant = t.kind == "parameter" and t.id not in self.graph.handed and all(t.path not in m.updates for m in self.graph.methods)
-            stored = self.parameters if constant else None
-            return stored if stored is not None and wider(t.dtype, stored) else t.dtype
+            return self.stored.get(t.id, t.dtype)
         return ARITHMETIC if self.shrinks(t) and t.id not in self.graph.outputs else t.dtype
 
     def shrinks(self, s: Stage) -> bool:
@@ -83,6 +92,9 @@ class _Narrowing:
     # ------------------------------------------------------------ stages
     def rewritten(self, s: Stage) -> tuple[Stage, ...]:
         """The stage, after what it needs besides."""
+        held = self.graph.updates.get(s.id)
+        if held is not None and held.id in self.stored:
+            self.kept[s.method, s.id] = self.copy_of(s, self.stored[held.id], s.method).id
         value = rewrite(s.value, self.reading(s))
         if not self.shrinks(s):
             return (s,) if value is s.value else (replace(s, value=value),)
@@ -107,6 +119,10 @@ class _Narrowing:
         for t in (self.graph[i] for i in s.sources):
             to = self.types.get(s.id)
             stored = self.dtype(t)
+            if self.gradients is not None and s.role == "update" and isinstance(t, Stage) and t.loss and wider(stored, self.gradients):
+                at[t.id] = Read(self.copy_of(t, self.gradients, s.method).id, (), self.gradients)
+                self.rounded[s.id, t.id] = self.gradients
+                continue
             if kind(t.dtype) != "float":
                 continue
             if stored != t.dtype:

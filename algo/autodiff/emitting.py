@@ -41,19 +41,21 @@ class Emitter:
         number: int | None = None,
         dtype: str | None = None,
         when: Expr | None = None,
+        linear: bool = True,
     ) -> Stage:
         """The stage in the trace, for where `when` holds, or else for where what is being made is asked for.
 
-        A sum of narrow floats is taken in float32 and rounded once, by a stage of its own.
+        A sum of narrow floats is taken in float32 and rounded once, by a stage of its own. What is not `linear` in the seed is a factor
+        that adjoints are made with, such as a count.
         """
         builder = self.builder
         to = dtype or value.dtype
         if reduction is not None and reduction.kind in ("sum", "prod") and to in NARROW:
-            wide = self.emit(f"{name}/{reduction.kind}", axes, extents, _wide(value), reduction, source, when=when)
+            wide = self.emit(f"{name}/{reduction.kind}", axes, extents, _wide(value), reduction, source, when=when, linear=linear)
             fresh = {a: axis(a.name) for a in axes}
             read = Read(wide.id, tuple(fresh.values()), wide.dtype)
             narrow = None if when is None else substitute(when, dict(fresh))
-            return self.emit(name, tuple(fresh.values()), extents, cast(read, to), None, source, number, when=narrow)
+            return self.emit(name, tuple(fresh.values()), extents, cast(read, to), None, source, number, when=narrow, linear=linear)
         own = _own([*axes, *(reduction.axes if reduction else ())])
         position = reduction is not None and reduction.kind.startswith("arg")  # its type is not that of what is compared
         value = substitute(value if value.dtype == to or position else cast(value, to), dict(own))
@@ -71,6 +73,7 @@ class Emitter:
             origin="derived",
             source=source,
             when=builder.when if when is None else substitute(when, dict(own)),
+            loss=self.label if linear and self.kind == "grad" else "",
         )
         builder.add(made)
         return made

@@ -80,7 +80,8 @@ def _reduced(s: Stage, kind: str, value: Expr, name: str, out: Emitter, dtype: s
     fresh = {a: axis(a.name) for a in (*s.axes, *s.reduction.axes)}
     over = Reduction(kind, tuple(fresh[a] for a in s.reduction.axes), s.reduction.extents)
     axes = tuple(fresh[a] for a in s.axes)
-    made = out.emit(f"{out.name_of(s)}/{name}", axes, s.extents, substitute(value, dict(fresh)), over, s.source, None, dtype)
+    there = substitute(value, dict(fresh))
+    made = out.emit(f"{out.name_of(s)}/{name}", axes, s.extents, there, over, s.source, None, dtype, linear=False)
     return Read(made.id, s.axes, made.dtype)
 
 

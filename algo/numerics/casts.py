@@ -14,13 +14,15 @@ from .rules import Enclosure, Format, loose, settle
 @dataclass(frozen=True)
 class Casts:
     """`reads`: the type to which a stage (first id) rounds what it reads of a tensor (second id). `arithmetic`: the type in which a stage
-    computes, where that is narrower than the algorithm's."""
+    computes, where that is narrower than the algorithm's. `state`: whether new values of state come about in another way than these say,
+    being rounded where they are stored or following from scaled losses."""
 
     reads: Mapping[tuple[int, int], str] = field(default_factory=dict)
     arithmetic: Mapping[int, str] = field(default_factory=dict)
+    state: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.reads or self.arithmetic)
+        return bool(self.reads or self.arithmetic or self.state)
 
     def of(self, stage: int) -> dict[int, str]:
         """The tensors that a stage rounds, with the types."""

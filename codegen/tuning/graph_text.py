@@ -145,18 +145,19 @@ def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
         None if s.when is None else nodes.number(s.when),
         s.turn and [s.turn.group, s.turn.next, s.turn.condition, list(s.turn.around)],
         s.extern and [_found(s, s.extern), [[nodes.number(a), to_json(n)] for a, n in s.extern.reading], s.extern.conditional],
+        s.loss,
     ]
 
 
 def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
-    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when, turn, called = data
+    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when, turn, called, loss = data
     clock = ticks and Clock(_axes(ticks[:1], nodes)[0], *ticks[1:])
     made = reduction and Reduction(reduction[0], _axes(reduction[1], nodes), tuple(map(extent_of, reduction[2])))
     shape = tuple(map(extent_of, extents))
     condition, loop = None if when is None else nodes[when], turn and Turn(turn[0], turn[1], turn[2], tuple(turn[3]))
     extern = called and _extern_of(path, called, nodes)
     own = _axes(axes, nodes)
-    return Stage(i, path, method, own, shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, loop, extern)
+    return Stage(i, path, method, own, shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, loop, extern, loss)
 
 
 def _extern_of(path: str, data: Sequence[Any], nodes: Sequence[Expr]) -> Extern:

@@ -11,12 +11,12 @@ from typing import Protocol
 import numpy as np
 from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.graph import Graph, Method, flatten
-from fluorite.algo.numerics import Enclosure, bounds, compare_array, tolerated
+from fluorite.algo.numerics import NO_CASTS, Enclosure, bounds, compare_array, tolerated
 from fluorite.schedule import ExecutionPlan, Precision
 
 from ..driver import in_types
 from ..runtime import weights
-from ..sampling import Array, extents_text
+from ..sampling import Array, as_stored, extents_text
 from .graph_text import graph_data
 from .processes import Worker, WorkerLost
 from .records import Outcome
@@ -28,6 +28,9 @@ RUN_FACTOR, SLOW_FACTOR = 50.0, 4.0
 """A call may take so many times the baseline's; beyond the second factor it is not timed again."""
 ROUNDS, FINAL_ROUNDS = 5, 15
 SLICE_SECONDS = 0.01
+
+Truth = tuple[str, str, Enclosure]
+"""Path and type of a tensor, and what it may be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,7 @@ class ProcessMeasurer:
         self._place = Folder()
         self.folder = self._place.path
         self.worker = Worker(self.folder)
-        self.truths: dict[tuple[int, Precision | None], list[Enclosure]] = {}
+        self.truths: dict[tuple[int, Precision | None], list[Truth]] = {}
         self.usual: list[float] = []  # seconds of a call of the baseline, by case
         self.served = 0  # candidates that the present process has seen
         self._hand_over()
@@ -174,9 +177,9 @@ class ProcessMeasurer:
             return Outcome(answer["failure"], why=answer["why"])
         for case, files in zip(cases, answer["outputs"], strict=True):
             method = self.graph.method(self.cases[case].method)
-            for i, truth, file in zip(_compared(method), self._truth(case, self.plans[slot]), files, strict=True):
+            for (name, dtype, truth), file in zip(self._truth(case, self.plans[slot]), files, strict=True):
                 path = self.folder / file
-                found = compare_array(self.graph.path_of(i), truth, np.load(path, allow_pickle=False), self.graph[i].dtype)
+                found = compare_array(name, truth, np.load(path, allow_pickle=False), dtype)
                 path.unlink()
                 if not found.ok:
                     return Outcome("wrong", why=f"{method.name}({extents_text(self.cases[case].extents)}) {found.text()}")
@@ -192,14 +195,17 @@ class ProcessMeasurer:
                     return Outcome("slow", why=f"{second / usual:.3g} times as long as the untuned plan")
         return None
 
-    def _truth(self, case: int, plan: ExecutionPlan) -> list[Enclosure]:
+    def _truth(self, case: int, plan: ExecutionPlan) -> list[Truth]:
         """What results and new values of state may be, in this order: within the class that the plan allows, and what it rounds."""
         key = (case, plan.precision)
         if key not in self.truths:
-            c, casts = self.cases[case], in_types(plan, self.graph).casts
-            class_ = tolerated(self.allowed) if casts else self.allowed
-            found = bounds(self.graph, c.inputs, class_, method=c.method, parameters=self.parameters, casts=casts)
-            self.truths[key] = [found[i] for i in _compared(self.graph.method(c.method))]
+            c, rounds = self.cases[case], in_types(plan, self.graph)
+            class_ = tolerated(self.allowed) if rounds.casts else self.allowed
+            graph, casts, given = self.graph, rounds.casts, dict(self.parameters)
+            if casts.state:  # it does not come about as the algorithm says
+                graph, casts, given = rounds.graph, NO_CASTS, as_stored(rounds.graph, self.parameters)
+            found = bounds(graph, c.inputs, class_, method=c.method, parameters=given, casts=casts)
+            self.truths[key] = [(graph.path_of(i), graph[i].dtype, found[i]) for i in _compared(graph.method(c.method))]
         return self.truths[key]
 
     def _times(self, slots: Sequence[str], rounds: int) -> list[list[list[float]]]:

@@ -18,7 +18,7 @@ from fluorite.schedule import ExecutionPlan, Tune, plain
 from ..buckets import buckets_of
 from ..compiled import TVM, TVM_FFI, VERSION
 from ..diagnosis import every_problem
-from ..driver import Plan, as_plan, lower_variants, prepared, schedule
+from ..driver import Plan, as_plan, lower_variants, prepared, schedule, with_scales
 from ..lowered import structure_hash
 from ..sampling import Array, extents_text, sample_parameters
 from ..target import CodeTarget, resolve_target
@@ -184,6 +184,7 @@ def tuned(
             [Problem("P122", "plan", asked="resume without a journal", why="there is nothing to go on from", try_=("journal=PATH",))]
         )
     header = _header(graph, flat, target, cases, arrays, seed)
+    graph = with_scales(space.plan_of(Candidate()), graph)
     parameters = sample_parameters(graph, seed)
     scheduled = [(s, v.scheduled.directives.get(s.id, ())) for v in lowered for s in v.graph.stages]
     path = Path(journal) if journal is not None else None
