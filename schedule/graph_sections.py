@@ -24,7 +24,7 @@ NARROWING = frozenset({"bf16", "f16"})
 """Those that are narrower than float32."""
 SELECTORS: Kind = ListOf(Text(form="a selector"))
 LIMIT: Kind = OneOf(kinds=(Size(), Words(("unlimited",))))
-_LOSS_SCALE = OneOf(kinds=(Number(least=0), Words(("none", "dynamic"))))
+_LOSS_SCALE = OneOf(kinds=(Number(), Words(("none", "dynamic"))))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from fluorite.algo.errors import Problem
 from fluorite.algo.expr import Const, Expr, Op, Read, axis, binary, cast, where
 from fluorite.algo.graph import Graph, map_tree
 from fluorite.algo.rewriting import substitute
-from fluorite.algo.stages import Leaf, Reduction, Stage, rewritten
+from fluorite.algo.stages import Leaf, Reduction, Stage, redirect, rewritten
 
 from .graph_sections import NARROWING, Precision
 from .losses import Loss, losses_of
@@ -79,7 +79,7 @@ class _Scaling:
     leaves: list[Leaf] = field(default_factory=list)
     updates: dict[str, dict[str, int]] = field(default_factory=dict)  # by method
     returned: dict[int, int] = field(default_factory=dict)  # what methods return in place of adjoints
-    finite: dict[tuple[str, str], list[Read]] = field(default_factory=dict)  # by method and path: what a new value hangs on
+    finite: dict[tuple[str, str], list[Expr]] = field(default_factory=dict)  # by method and path: what a new value hangs on
     fresh: int = 0
 
     def __post_init__(self) -> None:
@@ -90,8 +90,8 @@ class _Scaling:
     def scale(self, loss: Loss) -> Stage | None:
         """Scale a loss; or the stage that prevents it."""
         home = f"{HOME}/{loss.path}"
-        held = None if self.fixed is not None else self._leaf(f"{home}/scale", "float32", START)
-        scale: Expr = Const(self.fixed, "float32", False) if held is None else Read(held.id, (), "float32")
+        held = self._leaf(f"{home}/scale", "float32", START) if self.fixed is None else None
+        scale: Expr = _number(self.fixed or 0.0) if held is None else Read(held.id, (), "float32")
         for i, s in loss.adjoints.items():
             value = seeded(self.stages[i].value, loss.adjoints, scale)
             if value is None or s.extern is not None:
@@ -104,17 +104,15 @@ class _Scaling:
 
     def _unscale(self, loss: Loss, scale: Expr) -> None:
         """What others than adjoints of the loss read of these."""
-        one = Const(1.0, "float32", False)
-        inverse = Const(1.0 / self.fixed, "float32", False) if self.fixed is not None else None
-        if inverse is None:
-            made = self._scalar(loss, "inverse", "float32", binary("div", one, scale))
-            inverse = Read(made.id, (), "float32")
+        if self.fixed is not None:
+            inverse: Expr = _number(1.0 / self.fixed)
+        else:
+            inverse = Read(self._scalar(loss, "inverse", "float32", binary("div", _number(1.0), scale)).id, (), "float32")
         to: dict[int, Stage] = {}
         for s in loss.ends:
-            unscaled = self._beside(s, "unscaled", "float32", lambda e: binary("mul", cast(e, "float32"), inverse))
-            to[s.id] = unscaled
+            to[s.id] = self._beside(s, "unscaled", "float32", lambda e: binary("mul", cast(e, "float32"), inverse))
             if s.id in loss.method.ends:
-                same = unscaled if s.dtype == "float32" else self._beside(unscaled, "cast", s.dtype, lambda e, t=s.dtype: cast(e, t))
+                same = to[s.id] if s.dtype == "float32" else self._beside(to[s.id], "cast", s.dtype, lambda e: e)
                 self.returned[s.id] = same.id
         made_here = {s.id for s in to.values()}
         for i, s in self.stages.items():
@@ -140,7 +138,7 @@ class _Scaling:
     def _all_finite(self, loss: Loss, s: Stage) -> Expr:
         """Whether all elements of a gradient are finite; those that it has."""
         fresh = {a: axis(a.name) for a in s.axes}
-        value = Op("isfinite", (Read(s.id, tuple(fresh.values()), s.dtype),), "bool", False)
+        value: Expr = Op("isfinite", (Read(s.id, tuple(fresh.values()), s.dtype),), "bool", False)
         if s.when is not None:
             value = where(substitute(s.when, dict(fresh)), value, Const(True, "bool", False))
         over = Reduction("all", tuple(fresh.values()), s.extents) if s.axes else None
@@ -160,13 +158,13 @@ class _Scaling:
         self.stages[made.id] = made
         return made
 
-    def _beside(self, s: Stage, name: str, dtype: str, value: Callable[[Expr], Expr]) -> Stage:
+    def _beside(self, s: Stage, name: str, dtype: str, value: Callable[[Read], Expr]) -> Stage:
         """PATH/NAME: made of s, element by element."""
         self.fresh += 1
         fresh = {a: axis(a.name) for a in s.axes}
         when = None if s.when is None else substitute(s.when, dict(fresh))
         path, axes = f"{s.path}/{name}", tuple(fresh.values())
-        read = value(Read(s.id, axes, s.dtype))
+        read = cast(value(Read(s.id, axes, s.dtype)), dtype)
         made = Stage(self.fresh, path, s.method, axes, s.extents, dtype, read, None, "loss_scale", "update", "derived", s.source, when=when)
         self.stages[made.id] = made
         return made
@@ -192,10 +190,10 @@ class _Scaling:
         if s.reduction is None and s.extern is None and s.clock is None and s.turn is None and s.when is None:
             self.stages[new] = replace(s, value=where(fine, s.value, Read(old.id, s.axes, old.dtype)))
             return new
-        kept = self._beside(s, "kept", s.dtype, lambda e: where(fine, e, Read(old.id, e.index, old.dtype)))  # type: ignore[attr-defined]
+        kept = self._beside(s, "kept", s.dtype, lambda e: where(fine, e, Read(old.id, e.index, old.dtype)))
         for i, reader in self.stages.items():
-            if i != kept.id and new in reader.sources:
-                self.stages[i] = rewritten(reader, lambda e: Read(kept.id, e.index, e.dtype) if isinstance(e, Read) and e.source == new else None)
+            if i != kept.id:
+                self.stages[i] = redirect(reader, {new: kept.id})
         return kept.id
 
 
@@ -207,6 +205,10 @@ def _reading(e: Expr, to: dict[int, Stage]) -> Expr | None:
         case Op(op="cast", args=(Op(op="cast", args=(Read(source, _, "float32") as read,)),), dtype="float32"):
             return read if any(s.id == source for s in to.values()) else None
     return None
+
+
+def _number(value: float) -> Const:
+    return Const(value, "float32", False)
 
 
 def _and(a: Expr, b: Expr) -> Expr:

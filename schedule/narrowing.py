@@ -38,9 +38,7 @@ class Narrowed:
     problems: tuple[Problem, ...] = ()
 
 
-def narrowed(
-    graph: Graph, types: Mapping[int, str], stored: Mapping[int, str] = NO_TYPES, gradients: str | None = None
-) -> Narrowed:
+def narrowed(graph: Graph, types: Mapping[int, str], stored: Mapping[int, str] = NO_TYPES, gradients: str | None = None) -> Narrowed:
     """The graph in which the stages of `types` compute in these types, parameters and state are `stored` in those, and updates find
     gradients in the type `gradients`."""
     work = _Narrowing(graph, {i: to for i, to in types.items() if _computes(graph.stage(i))}, stored, gradients)
@@ -48,9 +46,7 @@ def narrowed(
     if not work.made and not work.rounded and not work.arithmetic:
         return Narrowed(graph, Casts())
     leaves = tuple(replace(t, dtype=work.dtype(t)) for t in graph.leaves)
-    methods = tuple(
-        replace(m, updates={path: work.kept.get((m.name, i), i) for path, i in m.updates.items()}) for m in graph.methods
-    )
+    methods = tuple(replace(m, updates={path: work.kept.get((m.name, i), i) for path, i in m.updates.items()}) for m in graph.methods)
     made = replace(graph, leaves=leaves, methods=methods).with_stages([*work.made.values(), *stages])
     return Narrowed(made, Casts(work.rounded, work.arithmetic, bool(work.kept)))
 

@@ -31,7 +31,7 @@ def types_of(precision: Precision, graph: Graph) -> tuple[dict[int, str], list[P
 
 def stored_types(precision: Precision, graph: Graph) -> dict[int, str]:
     """The type in which a parameter, or what an optimiser keeps, is stored, where that is narrower than the algorithm's."""
-    parameters, optimizer = TYPES.get(precision.parameters or ""), TYPES[precision.optimizer]
+    parameters, optimizer = TYPES.get(precision.parameters or ""), TYPES.get(precision.optimizer)
     kept = {i for i, claim in _claims(precision, graph)[0].items() if claim.to is None}
     homes = {m.name: frozenset[str]().union(*homes_of(graph, m).values()) for m in graph.methods}
     states = {path for m in graph.methods for path in homes[m.name]}

@@ -12,7 +12,7 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.stages import kind_of
 from fluorite.schedule import ExecutionPlan, Precision, PrecisionOverride
 from fluorite.schedule.narrowing import Narrowed, narrowed
-from fluorite.schedule.precision import types_of
+from fluorite.schedule.precision import stored_types, types_of
 
 
 def network(x: Any, w: Any, b: Any, v: Any) -> Any:
@@ -107,7 +107,8 @@ def test_parameters_are_cast_once_in_each_method() -> None:
 
 
 def test_parameters_can_be_stored_in_fewer_bits() -> None:
-    found = narrowed(fl.trace(Shared()), {}, "bfloat16")
+    g = fl.trace(Shared())
+    found = narrowed(g, {}, stored_types(Precision(parameters="bf16"), g))
     assert {t.dtype for t in found.graph.leaves if t.kind == "parameter"} == {"bfloat16"}
     assert not any(s.op == "cast" for s in found.graph.stages)
     assert set(found.casts.reads.values()) == {"bfloat16"}
@@ -160,10 +161,13 @@ def test_sorting_and_boundaries_stay_what_they_are() -> None:
         ("{accumulate: bf16}", "P903", "taken in float32"),
         ("{overrides: {out: {compute: int8}}}", "P903", "overrides: out: compute: int8"),
         ("{overrides: {out: {accumulate: f16}}}", "P903", "overrides: out: accumulate: f16"),
-        ("{gradients: bf16}", "P903", "it is about training"),
-        ("{optimizer: bf16}", "P903", "it is about training"),
-        ("{reduce: bf16}", "P903", "it is about training"),
-        ("{loss_scale: dynamic}", "P903", "it is about training"),
+        ("{gradients: int8}", "P903", "gradients: int8 is not built yet"),
+        ("{optimizer: f8e4m3}", "P903", "optimizer: f8e4m3 is not built yet"),
+        ("{reduce: bf16}", "P903", "nothing is sent between devices yet"),
+        ("{loss_scale: 0}", "P009", "loss_scale: 0 is no scale"),
+        ("{loss_scale: 1e40}", "P009", "loss_scale: 1e+40 is no scale"),
+        ("{loss_scale: -2}", "P009", "loss_scale: -2 is no scale"),
+        ("{loss_scale: dynamik}", "P008", "dynamic"),
         ("{calibrate: x.npz}", "P903", "it is for int8"),
         ("{compute: f64}", "P008", "f32, tf32, bf16, f16"),
         ("{overrides: {out: {types: bf16}}}", "P006", 'no key "types"'),
