@@ -11,7 +11,7 @@ from fluorite.algo.errors import Problem
 from .notation.constraint import size
 from .notation.fields import Kind, ListOf, Number, OneOf, Size, TableOf, Text, Words
 from .notation.holes import Hole
-from .notation.records import Complaint, Record, RecordKind
+from .notation.records import Record, RecordKind
 from .notation.tables import Table
 
 if TYPE_CHECKING:
@@ -70,13 +70,6 @@ class Precision(Record):
     loss_scale: Annotated[str | float, _LOSS_SCALE] = "none"
     calibrate: str | None = None
 
-    def complaints(self) -> list[Complaint]:
-        given = self.loss_scale
-        if isinstance(given, Hole | str) or 2.0**-100 <= given <= 2.0**100:
-            return []
-        why = "losses are multiplied by it and gradients divided, in float32"
-        return [Complaint("loss_scale", f"loss_scale: {given:g} is no scale", why, ("loss_scale: 1024", "loss_scale: dynamic"))]
-
 
 @dataclass(frozen=True)
 class Memory(Record):
@@ -126,6 +119,11 @@ def _unbuilt_precision(found: Precision) -> Iterator[Problem]:
         why = "nothing is sent between devices yet"
         asked = f"precision: reduce: {found.reduce} is not built yet"
         yield found.place_of("reduce").problem("P903", asked, why, ("leave reduce out",))
+    given_scale = found.loss_scale
+    if not isinstance(given_scale, Hole | str) and not 2.0**-100 <= given_scale <= 2.0**100:
+        why = "losses are multiplied by it and gradients divided, in float32"
+        instead = ("loss_scale: 1024", "loss_scale: dynamic")
+        yield found.place_of("loss_scale").problem("P009", f"loss_scale: {given_scale:g} is no scale", why, instead)
     if found.calibrate is not None:
         why = "it is for int8, which is not built"
         yield found.place_of("calibrate").problem("P903", "precision: calibrate is not built yet", why, ("compute: bf16",))

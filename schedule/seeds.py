@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from fluorite.algo.dtypes import NARROW
 from fluorite.algo.expr import Const, Expr, Op, Read, binary, cast
-from fluorite.algo.rewriting import children, walk, with_children
+from fluorite.algo.rewriting import walk, with_operands
 
 
 def seeded(value: Expr, adjoints: Container[int], scale: Expr) -> Expr | None:
@@ -17,7 +17,7 @@ def seeded(value: Expr, adjoints: Container[int], scale: Expr) -> Expr | None:
         if isinstance(n, Read) and n.source in adjoints:
             linear[n] = n
             continue
-        inside = [c in linear for c in children(n)]
+        inside = [c in linear for c in n.operands]
         if not any(inside):
             continue
         match n:
@@ -31,7 +31,7 @@ def seeded(value: Expr, adjoints: Container[int], scale: Expr) -> Expr | None:
                 new = (condition, *(linear[c] if c in linear else times(c, scale) for c in branches))
             case _:
                 return None
-        linear[n] = with_children(n, new)
+        linear[n] = with_operands(n, new)
     return linear[value] if value in linear else times(value, scale)
 
 
@@ -41,9 +41,9 @@ def times(e: Expr, scale: Expr) -> Expr:
         case Const(value=0):
             return e
         case Op(op="where", args=(condition, a, b)):
-            return with_children(e, (condition, times(a, scale), times(b, scale)))
+            return with_operands(e, (condition, times(a, scale), times(b, scale)))
         case Op(op="neg", args=(a,)):
-            return with_children(e, (times(a, scale),))
+            return with_operands(e, (times(a, scale),))
     if e.dtype in NARROW:
         return cast(binary("mul", cast(e, "float32"), scale), e.dtype)
     return binary("mul", e, cast(scale, e.dtype))

@@ -1,4 +1,4 @@
-"""Training in bf16 and f16, compiled: step for step what the algorithm with the plan's roundings gives, overflows and checkpoints included."""
+"""Training in bf16 and f16, compiled: step for step what the algorithm with the plan's roundings gives, overflows included."""
 
 from __future__ import annotations
 
