@@ -31,7 +31,7 @@ def weighted(fn: Callable[..., Any]) -> Callable[..., Any]:
                 extents = dict(zip(names, r.shape, strict=True))
                 part = build_stage(
                     list(names),
-                    lambda *i, r=r: (r[i] if i else r.as_scalar()) * fl.cast(fl.cos(fl.cast(weight_at(*i), "float64")), r.dtype),
+                    lambda *i, r=r: (r[i] if i else r.as_scalar()) * fl.cast(fl.cos(_double(weight_at(*map(_double, i)))), r.dtype),
                     name="weighted",
                     extents=extents,
                 )
@@ -39,6 +39,11 @@ def weighted(fn: Callable[..., Any]) -> Callable[..., Any]:
         return total
 
     return loss
+
+
+def _double(e: Any) -> Any:
+    """Weights that cancel each other need all digits."""
+    return fl.cast(e, "float64")
 
 
 def weighed(results: Any) -> float:
