@@ -72,10 +72,10 @@ def test_an_illegal_candidate_says_why(measurer: ProcessMeasurer) -> None:
 
 
 def test_a_wrong_candidate_is_found_and_its_process_replaced(measurer: ProcessMeasurer, monkeypatch: pytest.MonkeyPatch) -> None:
-    truth = measurer.truths[0, None][0]
+    path, dtype, truth = measurer.truths[0, None][0]
     value = truth.value.copy()
     value[-1] += 1e-3
-    monkeypatch.setitem(measurer.truths, (0, None), [type(truth)(value, truth.error, truth.undecided)])
+    monkeypatch.setitem(measurer.truths, (0, None), [(path, dtype, type(truth)(value, truth.error, truth.undecided))])
     outcome = measurer.measure(plan("[{unroll: {axis: i, factor: 4}}]"))
     assert outcome.failure == "wrong" and "n=1000" in outcome.why and "[999]" in outcome.why
     assert not measurer.worker.running
