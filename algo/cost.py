@@ -8,7 +8,7 @@ import numpy as np
 
 from .dtypes import kind
 from .expr import REAL, Expr, Op, Read
-from .extent import Extent, at_most, maximum, minimum, nonnegative
+from .extent import Extent, at_most, maximum, minimum, nonnegative, volume
 from .graph import Graph
 from .linear import bounds, is_index
 from .rewriting import walk
@@ -44,18 +44,11 @@ class Cost:
                     self.bytes_written + other.bytes_written, maximum(self.reduction_length, other.reduction_length))
 
 
-def product(extents: Iterable[Extent]) -> Extent:
-    total: Extent = 1
-    for e in extents:
-        total = total * e
-    return total
-
-
 def cost(graph: Graph, s: Stage) -> Cost:
     """The counts of one stage of the graph."""
-    points = product(s.extents)
-    length = product(s.reduction.extents) if s.reduction else 1
-    iterations = product(loop_extents(s))
+    points = volume(s.extents)
+    length = volume(s.reduction.extents) if s.reduction else 1
+    iterations = volume(loop_extents(s))
     floats = integers = 0
     for e in walk(s.value):
         match e:
@@ -93,9 +86,9 @@ def span(graph: Graph, s: Stage, source: int) -> Extent:
     """Elements of the smallest box of `source` that holds what the stage reads of it; whole dimensions where that is not provable."""
     sites = [r for r in s.reads if r.source == source]
     shape = graph[source].shape
-    box = product(_extent([r.index[d] for r in sites], size, s) for d, size in enumerate(shape))
+    box = volume(_extent([r.index[d] for r in sites], size, s) for d, size in enumerate(shape))
     if any(isinstance(n, Read) for r in sites for i in r.index for n in walk(i)):
-        return minimum(box, product(loop_extents(s)) * len(sites))
+        return minimum(box, volume(loop_extents(s)) * len(sites))
     return box
 
 
@@ -111,4 +104,4 @@ def _extent(indices: list[Expr], size: Extent, s: Stage) -> Extent:
     return high - low + 1
 
 
-__all__ = ["FUNCTION_FLOPS", "Cost", "cost", "costs", "footprint", "product", "span", "total"]
+__all__ = ["FUNCTION_FLOPS", "Cost", "cost", "costs", "footprint", "span", "total"]

@@ -409,19 +409,7 @@ def _coerce(e: Expr, dtype: str, weak: bool) -> Expr:
         return e
     if weak and kind(e.dtype) == kind(dtype):
         return e
-    if dtype == "float64" and isinstance(e, Op) and _of_numbers(e):  # 5 - 1.3 is computed in the type it is wanted in
-        return Op(e.op, tuple(_coerce(a, dtype, weak) for a in e.args), dtype, weak)
     return Op("cast", (e,), dtype, weak)
-
-
-def _of_numbers(e: Expr) -> bool:
-    """Whether e is arithmetic on floats written as numbers alone, which have no type of their own."""
-    match e:
-        case Const():
-            return e.weak and kind(e.dtype) == "float"
-        case Op(op="add" | "sub" | "mul" | "div" | "neg"):
-            return e.weak and kind(e.dtype) == "float" and all(_of_numbers(a) for a in e.args if isinstance(a, Expr))
-    return False
 
 
 def binary(op: str, left: Any, right: Any) -> Expr:

@@ -6,7 +6,7 @@ unless a plan says otherwise, so that ``h - 1 >= 0`` is provable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from numbers import Integral
@@ -161,6 +161,14 @@ def _build(terms: list[tuple[Monomial, int]]) -> Extent:
     if set(kept) == {()}:
         return kept[()]
     return Dim(tuple(sorted(kept.items(), key=lambda t: (len(t[0]), [str(a) for a in t[0]]))))
+
+
+def volume(extents: Iterable[Extent]) -> Extent:
+    """How many elements a box has."""
+    total: Extent = 1
+    for n in extents:
+        total = total * n
+    return total
 
 
 def exact_quotient(a: Extent, b: Extent) -> Extent | None:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from .expr import Access, Const, Expr, Op, Read, as_expr, refuse, where
-from .extent import Extent, at_most, nonnegative
+from .extent import Extent, at_most, nonnegative, volume
 from .linear import Ranges, bounds, linear, simplify, within
 from .methods import Methods
 from .numpy_calls import OwnOperators
@@ -54,10 +54,7 @@ class Tensor(OwnOperators, Methods):
 
     @property
     def size(self) -> Extent:
-        total: Extent = 1
-        for n in self.shape:
-            total = total * n
-        return total
+        return volume(self.shape)
 
     def resolve(self, index: Index, ranges: Ranges, facts: Sequence[Expr]) -> Expr:
         raise NotImplementedError

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from fluorite.algo.data.reading import streams
 from fluorite.algo.errors import BuildError, PlanError, Problem
-from fluorite.algo.externs import found_again
 from fluorite.algo.graph import Graph
 from fluorite.algo.numerics import NO_CASTS
 from fluorite.algo.parameters import initial_parameters
 from fluorite.algo.program import Program, trace
 from fluorite.algo.specialise import specialise
-from fluorite.algo.stages import Stage
 from fluorite.schedule import ExecutionPlan, fill, holes_of
 from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
@@ -35,6 +33,7 @@ from . import artifact
 from .buckets import buckets_of, meets, variant_problems, with_extents
 from .compiled import Compiled, compile_kernels
 from .diagnosis import every_problem, misread_problems
+from .host_functions import lost
 from .lowered import Lowered, extents_of, lower_all
 from .peaks import within_limit
 from .prebuilt import prebuilt
@@ -265,7 +264,7 @@ def build(
         from .gpu import cross_build, folder
 
         return folder.write(cross_build(graph, chosen, strict=strict), output, force=force)
-    if problems := [p for s in graph.stages if (p := _lost(s)) is not None]:
+    if problems := [p for s in graph.stages if (p := lost(s)) is not None]:
         raise BuildError(problems)
     manifest, library = ready(graph, chosen, cache, strict)
     parameters = parameter_arrays(_as_compiled(chosen, graph), seed)
@@ -275,13 +274,3 @@ def build(
         parameters = {k: np.asarray(v) for k, v in loaded.parameters.items()}
     named = {**manifest, "name": name or Path(output).name}
     return artifact.write(named, library, parameters, output, model_file=model_file, force=force)
-
-
-def _lost(s: Stage) -> Problem | None:
-    """B007: nobody who loads the built model would find the function of an extern."""
-    if s.extern is None or found_again(s.extern.function) is not None:
-        return None
-    asked = f"{s.path} is computed by {s.extern.label}"
-    why = "a model that is loaded finds a function by its module and name, and this one is at the top of no module that can be imported"
-    instead = ("a file of its own for it, imported",)
-    return Problem("B007", "build", path=s.path, source=s.source or None, asked=asked, why=why, try_=instead)

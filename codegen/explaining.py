@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fluorite.algo.cost import cost, product, span, total
+from fluorite.algo.cost import cost, span, total
 from fluorite.algo.errors import Problem, RunError
 from fluorite.algo.expr import Const, Read
-from fluorite.algo.extent import Extent, maximum, symbols_of
+from fluorite.algo.extent import Extent, maximum, symbols_of, volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.program import trace
 from fluorite.algo.stages import Stage
@@ -215,7 +215,7 @@ def _facts(lowered: Lowered, group: Group, kernel: Kernel, method: str, sizes: M
     written: Extent = 0
     for s in stages:
         if s.id in group.outputs:
-            written = written + product(s.extents) * np.dtype(s.dtype).itemsize
+            written = written + volume(s.extents) * np.dtype(s.dtype).itemsize
     loops = [n for n in walk(kernel.body) if isinstance(n, For)]
     parallel = tuple(dict.fromkeys(n.name for n in loops if n.kind in ("parallel", "block", "thread")))
     vectors = tuple(sorted({int(n.extent.value) for n in loops if n.kind == "vectorized" and isinstance(n.extent, Const)}))

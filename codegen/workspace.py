@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fluorite.algo.cost import product
 from fluorite.algo.dtypes import itemsize
-from fluorite.algo.extent import Extent
+from fluorite.algo.extent import Extent, volume
 
 from .statements import Allocate, Buffer, For, If, Kernel, Sequence, Statement
 
@@ -15,7 +14,7 @@ def workspace(kernel: Kernel) -> tuple[Extent, Extent]:
     """Bytes that a kernel takes once, and on each of its threads, scalars aside."""
     found: dict[bool, dict[int, Buffer]] = {False: {}, True: {}}
     for inside, b in _kept(kernel.body, False):
-        if product(b.shape) != 1:
+        if volume(b.shape) != 1:
             found[inside][b.id] = b
     once, each = (sum_of(found[inside].values()) for inside in (False, True))
     return once, each
@@ -25,7 +24,7 @@ def sum_of(buffers: Iterable[Buffer]) -> Extent:
     """The bytes of all of these buffers."""
     total: Extent = 0
     for b in buffers:
-        total = total + product(b.shape) * itemsize(b.dtype)
+        total = total + volume(b.shape) * itemsize(b.dtype)
     return total
 
 

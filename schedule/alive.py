@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from fluorite.algo.dtypes import itemsize
-from fluorite.algo.extent import evaluate
+from fluorite.algo.extent import volume
 from fluorite.algo.graph import Graph
-from fluorite.algo.stages import Stage
 
-_TYPICAL = 1024  # what a symbolic extent is taken to be
+from .typical import guess
 
 
 class Alive:
     """What groups of stages take and free: by id of a value, the groups that have yet to read it."""
 
     def __init__(self, g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]]) -> None:
-        self.graph = g
         self.reads: dict[int, set[int]] = {r: set() for r in members_of}
         self.makes: dict[int, int] = dict.fromkeys(members_of, 0)
         self.readers: dict[int, set[int]] = {}
@@ -26,7 +24,7 @@ class Alive:
                 readers = {root(c.id) for c in g.consumers[i]} - {r}
                 if not readers and i not in g.outputs:
                     continue
-                self.sizes[i] = _bytes(g.by_id[i])
+                self.sizes[i] = guess(volume(g[i].shape)) * itemsize(g[i].dtype)
                 if i not in g.updates:  # a new value of state is written over the old one
                     self.makes[r] += self.sizes[i]
                 if i not in g.outputs:
@@ -43,11 +41,3 @@ class Alive:
     def run(self, group: int) -> None:
         for i in self.reads[group]:
             self.readers[i].discard(group)
-
-
-def _bytes(s: object) -> int:
-    assert isinstance(s, Stage)
-    count = 1
-    for n in s.extents:
-        count *= n if isinstance(n, int) else evaluate(n, dict.fromkeys(n.symbols(), _TYPICAL))
-    return count * itemsize(s.dtype)

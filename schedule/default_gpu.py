@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 from fluorite.algo.dtypes import itemsize
 from fluorite.algo.expr import Axis, Expr, Op, Read
+from fluorite.algo.extent import volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
 from fluorite.algo.stages import Stage
 
-from .default.analysis import factors, follows, is_bare, pointwise, sites, volume
+from .default.analysis import factors, follows, is_bare, pointwise, sites
 from .default.rules import Chosen, Directives, after_inlining, epilogue_of, row_members, strip_members
 from .directives import (
     Cache,

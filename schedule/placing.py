@@ -11,6 +11,7 @@ from fluorite.algo.stages import Stage
 
 from .directives import ComputeAt, Directive, Fold, StoreAt
 from .grouping import Keeping, Placement
+from .pool import Pool
 from .selectors import bound, select
 
 
@@ -20,13 +21,14 @@ def placements_of(
     """The placements, and what is wrong with them. `key_of` is the selector by which the plan named each path."""
     out: dict[int, Placement] = {}
     problems: list[Problem] = []
+    peers = {m.name: Pool(g.stages_of(m.name)) for m in g.methods}
     for s in g.stages:
         places = [d for d in chosen.get(s.path, ()) if isinstance(d, ComputeAt)]
         if not places:
             continue
         d = places[-1]
         try:
-            owner = _owner(g, s, d, key_of.get(s.path))
+            owner = _owner(g, s, d, key_of.get(s.path), peers[s.method])
         except PlanError as error:
             problems += error.problems
             continue
@@ -35,7 +37,7 @@ def placements_of(
         for kept in (d for d in chosen.get(s.path, ()) if isinstance(d, StoreAt | Fold)):
             try:
                 if isinstance(kept, StoreAt):
-                    out[s.id] = replace(_placed(s, kept, out), kept=_keeping(g, s, kept, out, key_of.get(s.path)))
+                    out[s.id] = replace(_placed(s, kept, out), kept=_keeping(g, s, kept, out, key_of.get(s.path), peers[s.method]))
                 elif not any(isinstance(x, StoreAt) for x in chosen[s.path]):
                     why = "what is computed anew each time has no window"
                     raise _refused(s, kept, "P261", f"fold of {s.name} without store_at", why, "store_at")
@@ -46,8 +48,8 @@ def placements_of(
     return out, problems
 
 
-def _owner(g: Graph, s: Stage, d: ComputeAt, key: str | None) -> Stage:
-    owner = _named(g, s, d, key)
+def _owner(g: Graph, s: Stage, d: ComputeAt, key: str | None, peers: Pool[Stage]) -> Stage:
+    owner = _named(g, s, d, key, peers)
     place = d.at("stage")
     if owner.id == s.id:
         asked, why = f"{s.name} cannot be computed at itself", "compute_at names a reader of the stage"
@@ -61,15 +63,16 @@ def _owner(g: Graph, s: Stage, d: ComputeAt, key: str | None) -> Stage:
     return owner
 
 
-def _named(g: Graph, s: Stage, d: ComputeAt | StoreAt, key: str | None) -> Stage:
+def _named(g: Graph, s: Stage, d: ComputeAt | StoreAt, key: str | None, peers: Pool[Stage]) -> Stage:
     text = bound(d.stage, key, s, d.at("stage")) if key else d.stage
-    peers = [t for t in g.stages if t.method == s.method]
     return select(text, peers, d.at("stage"), g.name, scopes=False)[0]
 
 
-def _keeping(g: Graph, s: Stage, d: StoreAt, placements: Mapping[int, Placement], key: str | None) -> Keeping:
+def _keeping(
+    g: Graph, s: Stage, d: StoreAt, placements: Mapping[int, Placement], key: str | None, peers: Pool[Stage]
+) -> Keeping:
     """store_at names the stage that compute_at names, or the one at whose loop that stage is computed."""
-    at, home = placements[s.id], _named(g, s, d, key)
+    at, home = placements[s.id], _named(g, s, d, key, peers)
     outer = placements.get(at.owner)
     if at.after:
         why = f"it follows {g.path_of(at.owner)}, which it reads, so all of it is stored anyway"

@@ -90,7 +90,7 @@ def coupled(found: Sequence[tuple[Stage, ...]], rules: Mapping[int, Rule]) -> li
         for m in {unit_of[i] for i in behind if i in unit_of} - {n}:
             needs[n].add(m)
             users[m].add(n)
-    home = dict(enumerate(range(len(found))))
+    home = list(range(len(found)))
     for n in lifted:
         for m in _reached(n, needs) & _reached(n, users):
             home[m] = home[n]

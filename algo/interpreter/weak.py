@@ -9,6 +9,7 @@ import numpy as np
 from ..dtypes import kind
 from ..errors import Problem
 from ..stages import Leaf
+from ..types import declared as in_words
 
 Array = np.ndarray[Any, Any]
 _RANK = {"bool": 0, "int": 1, "float": 2}
@@ -17,7 +18,7 @@ _KIND = {"b": "bool", "i": "int", "u": "int", "f": "float"}
 
 def declared(leaf: Leaf) -> str:
     """float32[h, w]"""
-    return f"{leaf.dtype}[{', '.join(map(str, leaf.shape))}]"
+    return in_words(leaf.dtype, leaf.shape)
 
 
 def as_array(leaf: Leaf, value: Any, label: str) -> Array | Problem:

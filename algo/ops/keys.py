@@ -11,7 +11,7 @@ from .. import expr as E
 from ..building import operator
 from ..dtypes import kind
 from ..expr import Expr, cast, refuse
-from ..extent import Extent
+from ..extent import Extent, volume
 from ..tensor import Index, Tensor
 from ..trace import build_stage
 from .shapes import dimensions, labels, shown, tensor, view
@@ -67,10 +67,7 @@ def drawn(key: Any, total: Extent, what: str) -> Tensor:
 def drawn_at(key: Any, shape: Any, what: str) -> tuple[list[str], dict[str, Extent], Callable[[Index], Expr]]:
     """The axes of a shape and their extents, and the block of each element, in row-major order."""
     names, extents = dimensions(shape, what)
-    total: Extent = 1
-    for n in extents:
-        total = total * n
-    block = reshape(drawn(key, total, what), extents)
+    block = reshape(drawn(key, volume(extents), what), extents)
     axes = labels(names)
     return axes, dict(zip(axes, extents, strict=True)), lambda i: block[i] if i else block.as_scalar()
 

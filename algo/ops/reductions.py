@@ -9,7 +9,7 @@ from .. import expr as E
 from ..building import operator
 from ..dtypes import NARROW
 from ..expr import Expr, Op, Reduce, as_expr, refuse
-from ..extent import Extent
+from ..extent import Extent, volume
 from ..reducing import ACCUMULATOR, reduce, reduce_axes, unrounded, wide
 from ..tensor import Index, Tensor
 from ..trace import build_stage
@@ -147,10 +147,7 @@ def argmin(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = No
 # ---------------------------------------------------------------- averages
 def count(shape: Sequence[Extent], over: Sequence[int]) -> Extent:
     """How many elements a reduction combines."""
-    total: Extent = 1
-    for d in over:
-        total = total * shape[d]
-    return total
+    return volume(shape[d] for d in over)
 
 
 def summand(e: Any) -> Expr:

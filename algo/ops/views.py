@@ -8,7 +8,7 @@ from typing import Any
 from ..dtypes import kind
 from ..errors import InternalError
 from ..expr import Const, Expr, as_expr, cast, refuse
-from ..extent import Extent, exact_quotient, symbol
+from ..extent import Extent, exact_quotient, symbol, volume
 from ..tensor import Bounded, Index, Tensor, View
 from .shapes import AxisLike, Names, axis_number, axis_numbers, broadcast, dimensions, shown, tensor, view
 
@@ -90,7 +90,7 @@ def reshape(x: Any, shape: Any) -> Tensor:
     to = _completed(t, [symbol(n) if isinstance(n, str) else n for n in given])
     blocks = _blocks(t.shape, to)
     if blocks is None:
-        raise refuse("A303", f"reshape of {shown(t.shape)} to {shown(to)}", f"{t.size} elements are not {_size(to)}")
+        raise refuse("A303", f"reshape of {shown(t.shape)} to {shown(to)}", f"{t.size} elements are not {volume(to)}")
 
     def index_map(index: Index) -> Index:
         out: list[Expr] = []
@@ -101,13 +101,6 @@ def reshape(x: Any, shape: Any) -> Tensor:
     return made(t, to, (None,) * len(to), index_map)
 
 
-def _size(shape: Sequence[Extent]) -> Extent:
-    total: Extent = 1
-    for n in shape:
-        total = total * n
-    return total
-
-
 def _completed(t: Tensor, shape: list[Any]) -> tuple[Extent, ...]:
     holes = [d for d, n in enumerate(shape) if isinstance(n, int) and n == -1]
     if len(holes) > 1:
@@ -115,17 +108,17 @@ def _completed(t: Tensor, shape: list[Any]) -> tuple[Extent, ...]:
     known = dimensions([n for d, n in enumerate(shape) if d not in holes], "reshape")[1]
     if not holes:
         return known
-    rest = exact_quotient(t.size, _size(known)) if _size(known) != 0 else None
+    rest = exact_quotient(t.size, volume(known)) if volume(known) != 0 else None
     if rest is None:
-        raise refuse("A303", f"reshape of {shown(t.shape)} to {shown(shape)}", f"{t.size} elements are not a multiple of {_size(known)}")
+        raise refuse("A303", f"reshape of {shown(t.shape)} to {shown(shape)}", f"{t.size} elements are not a multiple of {volume(known)}")
     return (*known[: holes[0]], rest, *known[holes[0] :])
 
 
 def _blocks(source: Sequence[Extent], target: Sequence[Extent]) -> list[tuple[list[int], list[int]]] | None:
     """Runs of dimensions that hold the same elements, as short as possible: an untouched axis stays an axis. None if sizes differ."""
-    if _size(source) != _size(target):
+    if volume(source) != volume(target):
         return None
-    if _size(source) == 0:
+    if volume(source) == 0:
         return [(list(range(len(source))), list(range(len(target))))]
     out: list[tuple[list[int], list[int]]] = []
     i = j = 0
@@ -141,7 +134,7 @@ def _block(source: Sequence[Extent], target: Sequence[Extent]) -> tuple[int, int
     for total in range(1, len(source) + len(target) + 1):
         for a in range(min(total, len(source)) + 1):
             b = total - a
-            if b <= len(target) and ((a and b) or total == 1) and _size(source[:a]) == _size(target[:b]):
+            if b <= len(target) and ((a and b) or total == 1) and volume(source[:a]) == volume(target[:b]):
                 return a, b
     raise InternalError("shapes of equal size have no common block")
 

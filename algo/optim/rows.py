@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from ..building import current, scope
 from ..dtypes import held
 from ..expr import Axis, Expr, as_expr, binary, cast, refuse, where
-from ..extent import Extent
+from ..extent import Extent, volume
 from ..held import Parameter
 from ..identities import identity
+from ..passing import labels_of
 from ..reducing import reduce_axes
 from ..rewriting import axes_of, substitute
 from ..scatter import Scatter
@@ -51,7 +52,7 @@ def _rows(s: Stage, found: Scatter, dtype: str) -> Rows:
     reduction = s.reduction
     assert reduction is not None
     over = dict(zip(reduction.axes, reduction.extents, strict=True))
-    position, flat, total = found.index[0], _names(found, over), _product(tuple(over.values()))
+    position, flat, total = found.index[0], _names(found, over), volume(over.values())
     here = [c for c in found.predicates if not set(axes_of(c)) & set(found.free)]  # whether the position counts at all
     elsewhere = [c for c in found.predicates if set(axes_of(c)) & set(found.free)]
     target = {found.targets[0]: position}
@@ -115,13 +116,6 @@ def _names(found: Scatter, over: Mapping[Axis, Extent]) -> list[str]:
     return [next(n for n in ("k", "lookup", "lookup_of_row") if n not in rest), *rest]
 
 
-def _product(extents: tuple[Extent, ...]) -> Extent:
-    total: Extent = 1
-    for n in extents:
-        total = total * n
-    return total
-
-
 class RowUpdate(Update):
     """The update of the touched rows of one parameter: what `Update` has of the parameter, this has of the rows."""
 
@@ -140,7 +134,7 @@ class RowUpdate(Update):
 
     def whole(self, name: str, held: Parameter, made: Tensor) -> Tensor:
         before, last = held.now(), self.rows.last
-        axes = [str(n) for n in _axes(held)]
+        axes = labels_of(held)
 
         def value(*i: Expr) -> Expr:
             which = last[i[0]]
@@ -150,14 +144,9 @@ class RowUpdate(Update):
         return build_stage(axes, value, name=super().label(name), extents=sizes, origin="derived")
 
     def _read(self, table: Tensor, name: str) -> Tensor:
-        axes = [str(n) for n in self.axis_names]
-        at = self.rows.at
+        axes, at = labels_of(self.rows.gradient), self.rows.at
         sizes = dict(zip(axes, self.shape, strict=True))
         return build_stage(axes, lambda i, *j: table[(at[i], *j)], name=self.label(name), extents=sizes, origin="derived")
-
-
-def _axes(p: Parameter) -> list[str]:
-    return [n if n and n not in p.axis_names[:d] else f"i{d}" for d, n in enumerate(p.axis_names)]
 
 
 __all__ = ["RowUpdate", "Rows", "rows_of"]

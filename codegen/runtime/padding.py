@@ -50,7 +50,7 @@ def padded(label: str, spec: MethodSpec, args: Sequence[Any]) -> tuple[Any, ...]
 
 def count(spec: MethodSpec, args: Sequence[Any]) -> int:
     """How many examples a batch has, of the arguments of a call."""
-    found = next((a for i, a in zip(spec.arguments, args) if i.lengths), ())  # noqa: B905    # a wrong number is told elsewhere
+    found = next((a for i, a in zip(spec.arguments, args, strict=False) if i.lengths), ())  # a wrong number is told elsewhere
     return len(found) if hasattr(found, "__len__") else 1
 
 

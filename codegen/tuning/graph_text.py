@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fluorite.algo.clock import Clock
-from fluorite.algo.errors import BuildError, Problem
+from fluorite.algo.errors import BuildError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis
 from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
 from fluorite.algo.externs import found_again
 from fluorite.algo.graph import Graph, Method
 from fluorite.algo.stages import Extern, Leaf, Reduction, Stage, Turn
 
+from ..host_functions import lost
 from ..runtime.calling import imported
 
 
@@ -166,13 +167,11 @@ def _extern_of(path: str, data: Sequence[Any], nodes: Sequence[Expr]) -> Extern:
     return Extern(imported(path, function), tuple(zip(axes, (extent_of(n) for _, n in reading), strict=True)), conditional)
 
 
-def _found(s: Stage, extern: Extern) -> str:
-    """module:name of a function that another process can find. Raises BuildError."""
-    if (name := found_again(extern.function)) is None:
-        asked, why = f"{s.path} is computed by {extern.label}", "another process does not find this function by its module and name"
-        instead = ("a file of its own for it, imported",)
-        raise BuildError(Problem("B007", "build", path=s.path, source=s.source or None, asked=asked, why=why, try_=instead))
-    return name
+def _found(s: Stage, extern: Extern) -> str | None:
+    """module:name of a function. Raises BuildError where another process does not find it."""
+    if (problem := lost(s)) is not None:
+        raise BuildError(problem)
+    return found_again(extern.function)
 
 
 def _axes(numbers: Sequence[int], nodes: Sequence[Expr]) -> tuple[Axis, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from fluorite.algo.dtypes import itemsize
 from fluorite.algo.expr import REAL, Axis, Expr, Op, Read
-from fluorite.algo.extent import Extent, at_most, symbols_of
+from fluorite.algo.extent import Extent, at_most, symbols_of, volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of, reads, walk
@@ -43,13 +43,6 @@ def levels(e: Expr, inlined: Mapping[int, int]) -> int:
         own = inlined.get(n.source, 0) if isinstance(n, Read) else 0
         depth[n] = max(own, 1 + max((depth[c] for c in n.operands), default=0))
     return depth[e]
-
-
-def volume(extents: Iterable[Extent]) -> Extent:
-    total: Extent = 1
-    for n in extents:
-        total = total * n
-    return total
 
 
 def work(s: Stage) -> Extent:

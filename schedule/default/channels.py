@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.expr import Axis, Read
+from fluorite.algo.extent import volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
 from fluorite.algo.stages import Stage
@@ -17,8 +18,9 @@ from fluorite.algo.stages import Stage
 from ..directives import Cache, ComputeAt, ComputeInline, Directive, Fuse, Pack, Parallel, Reorder, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
 from ..rewrites import operand_name
-from .analysis import axes_of_index, factors, known, volume
-from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess
+from ..typical import TYPICAL, guess
+from .analysis import axes_of_index, factors, known
+from .kernels import PARALLEL_WORK, Directives
 
 _LEAST_POSITIONS = 32  # that many uses pay for packing
 

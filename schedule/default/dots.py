@@ -16,8 +16,9 @@ from fluorite.algo.stages import Stage
 
 from ..directives import ComputeAt, Directive, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
+from ..typical import TYPICAL
 from .analysis import factors, known
-from .kernels import PARALLEL_WORK, TYPICAL, Directives
+from .kernels import PARALLEL_WORK, Directives
 from .products import ProductShape
 
 FEW_ROWS = 24  # from here on packing the other operand is paid back

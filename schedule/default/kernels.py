@@ -6,30 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fluorite.algo.expr import Axis, Op
-from fluorite.algo.extent import Extent, evaluate
+from fluorite.algo.extent import Extent, volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import axes_of, reads, walk
 from fluorite.algo.stages import Stage
 
 from ..directives import Cache, ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
-from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, looked_up, steps_along, volume, work
+from ..typical import TYPICAL, guess
+from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, looked_up, steps_along, work
 
 Directives = tuple[Directive, ...]
 CHEAP_TWICE = 4  # vector instructions that argmax may spend on each value again
 PARALLEL_WORK = 1 << 15  # below about this many operations, waking threads costs more than they save
-TYPICAL = 1024  # what a symbolic extent is taken to be
 
 
 def pays_parallel(*stages: Stage) -> bool:
     total = sum(guess(work(s)) * max(1, cost(s)) for s in stages)
     return total >= PARALLEL_WORK
-
-
-def guess(n: Extent) -> int:
-    if isinstance(n, int):
-        return n
-    return evaluate(n, dict.fromkeys(n.symbols(), TYPICAL))
 
 
 def vector(s: Stage, name: str, machine: Machine) -> Directives:

@@ -7,19 +7,21 @@ multiplication", 2008).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from fluorite.algo.expr import Axis, Op, Read
+from fluorite.algo.extent import volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage, unwidened
 
 from ..directives import Cache, ComputeAt, Directive, Fuse, Pack, Parallel, Reorder, Split, StageIn, StoreIn, Unroll, Vectorize
 from ..machine import Machine
 from ..rewrites import margin_of, operand_axes, operand_name, stage_in
-from .analysis import axes_of_index, factors, known, volume
-from .kernels import PARALLEL_WORK, TYPICAL, Directives, guess
+from ..typical import TYPICAL, guess
+from .analysis import axes_of_index, factors, known
+from .kernels import PARALLEL_WORK, Directives
 
 
 @dataclass(frozen=True)
@@ -215,11 +217,10 @@ def _packs(g: Graph, s: ProductShape) -> list[Pack]:
     if not (reused or not straight or s.n % s.width or (fixed and s.depth * s.n >= 256)):
         return []
     into = f"{s.product.name}_{name.replace('/', '_')}_packed"
-    return [Pack(tensor=name, sizes={s.j.name: s.width}, order=_order(names, s), into=into)]
+    order = panels_first(names, s.j.name, {a.name for a in s.product.reduce_axes})
+    return [Pack(tensor=name, sizes={s.j.name: s.width}, order=order, into=into)]
 
 
-def _order(names: Sequence[str], s: ProductShape) -> tuple[str, ...]:
-    """Batch axes, the panel, the reduction."""
-    reduced = {a.name for a in s.product.reduce_axes}
-    batch = [x for x in names if x not in reduced and x != s.j.name]
-    return (*batch, s.j.name, *(x for x in names if x in reduced))
+def panels_first(names: Sequence[str], panel: str, reduced: Container[str]) -> tuple[str, ...]:
+    """The order of a packed operand's axes: batch axes, the panel, the reduction."""
+    return (*(n for n in names if n not in reduced and n != panel), panel, *(n for n in names if n in reduced))

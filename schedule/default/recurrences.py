@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fluorite.algo.expr import Axis
+from fluorite.algo.extent import volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 
@@ -12,8 +13,10 @@ from ..directives import Directive, Fuse, Pack, Parallel, Reorder, Split, Unroll
 from ..machine import Machine
 from ..recurrences import free_axes, members
 from ..rewrites import operand_axes, operand_name
-from .analysis import axes_of_index, cost, known, last_axis_is_contiguous, volume
-from .kernels import TYPICAL, Directives, guess, pays_parallel, vector
+from ..typical import TYPICAL, guess
+from .analysis import axes_of_index, cost, known, last_axis_is_contiguous
+from .kernels import Directives, pays_parallel, vector
+from .products import panels_first
 
 _LINES = 8  # rows that are walked side by side: one addition waits for the one before it, eight do not
 _COLUMNS = 1024  # columns of a task: what one step wrote is still in the first-level cache when the next one reads it
@@ -102,10 +105,7 @@ def _pack(g: Graph, s: Stage, last: Axis, width: int) -> Pack | None:
     b, steps = g[read.source], {m.id for m in members(g, s)}
     if b.id in steps or not all(isinstance(i, Axis) and i is not s.axes[s.tick] for i in read.index):
         return None
-    names, reduced = operand_axes(s, b), {a.name for a in s.reduce_axes}
-    batch = [n for n in names if n not in reduced and n != last.name]
-    name = operand_name(g, s, b)
-    order = (*batch, last.name, *(n for n in names if n in reduced))
+    name, order = operand_name(g, s, b), panels_first(operand_axes(s, b), last.name, {a.name for a in s.reduce_axes})
     return Pack(tensor=name, sizes={last.name: width}, order=order, into=f"{s.name}_{name.replace('/', '_')}_packed")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from fluorite.algo.dtypes import kind
 from fluorite.algo.expr import Axis, Expr, Op
+from fluorite.algo.extent import volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
 from fluorite.algo.stages import Stage, unwidened
@@ -30,7 +31,6 @@ from .analysis import (
     plain,
     pointwise,
     sites,
-    volume,
     work,
     written_out,
 )

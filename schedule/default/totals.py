@@ -11,12 +11,14 @@ from dataclasses import replace
 
 from fluorite.algo.dtypes import held, itemsize
 from fluorite.algo.expr import Axis, axis
+from fluorite.algo.extent import volume
 from fluorite.algo.stages import Reduction, Stage
 
 from ..directives import ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, Vectorize
 from ..machine import Machine
-from .analysis import cost, known, volume, work
-from .kernels import TYPICAL, Directives, guess, lanes_of_partials, spans_lanes
+from ..typical import TYPICAL, guess
+from .analysis import cost, known, work
+from .kernels import Directives, lanes_of_partials, spans_lanes
 
 LEAST = 1 << 18
 """Evaluations that pay for starting threads and for the second reduction."""

@@ -10,8 +10,9 @@ from fluorite.algo.stages import Stage
 
 from ..directives import Directive, Fuse, Parallel, Reorder, Split, Unroll, Vectorize
 from ..machine import Machine
+from ..typical import TYPICAL
 from .analysis import axes_of_index, known, plain
-from .kernels import TYPICAL, Directives, pays_parallel
+from .kernels import Directives, pays_parallel
 
 _LINES = 4  # of a tile: what a vector of results is gathered from serves so many results
 _SHORT = 8  # vectors of a row

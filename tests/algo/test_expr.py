@@ -6,7 +6,6 @@ import itertools
 import math
 from typing import Any
 
-import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.dtypes import DTYPES, FLOATS, INTEGERS, canonical, kind, promote
@@ -175,13 +174,3 @@ def test_expressions_print_as_written(text: str, e: Any) -> None:
 def test_constants_keep_their_kind() -> None:
     assert isinstance(cast(2.7, "int32"), Const) and cast(2.7, "int32").value == 2 and cast(2, "float32").value == 2.0
     assert cast(float("nan"), "int32").value == 0 and as_expr(2**40).dtype == "int64" and as_expr(np.float32(2)).weak is False
-
-
-def test_arithmetic_on_numbers_alone_is_computed_in_the_type_it_is_wanted_in() -> None:
-    x = np.linspace(-2.0, 3.0, 5)
-
-    def spread(x: fl.Tensor) -> object:
-        return fl.var(x, correction=1.3)
-
-    found = fl.trace(spread, inputs={"x": fl.Spec("float64", ("n",), (5,))}).run(x)
-    assert abs(float(found) - float(((x - x.mean()) ** 2).sum() / 3.7)) < 1e-15 * 16
