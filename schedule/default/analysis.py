@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fluorite.algo.dtypes import itemsize
+from fluorite.algo.dtypes import itemsize, kind
 from fluorite.algo.expr import REAL, Axis, Expr, Op, Read
 from fluorite.algo.extent import Extent, at_most, symbols_of, volume
 from fluorite.algo.graph import Graph
@@ -151,6 +151,14 @@ def is_packed_at_load(g: Graph, s: Stage) -> bool:
     match s.value:
         case Op(op="cast", args=(Read(source, _, dtype),)):
             return g.is_fixed(g[source], s.method) and itemsize(s.dtype) < itemsize(dtype)
+    return False
+
+
+def is_rounding(s: Stage) -> bool:
+    """Whether the stage is another tensor in fewer bits."""
+    match s.value:
+        case Op(op="cast", args=(Read(dtype=dtype),)):
+            return kind(dtype) == kind(s.dtype) == "float" and itemsize(s.dtype) < itemsize(dtype)
     return False
 
 

@@ -25,6 +25,7 @@ from .analysis import (
     fits,
     follows,
     is_packed_at_load,
+    is_rounding,
     is_product,
     known,
     levels,
@@ -238,6 +239,8 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
             continue
         if any(is_product(c) for c in readers) or is_packed_at_load(g, s):
             continue
+        if is_rounding(s) and any(c.reduction is not None and chosen.multiplies(c) for c in readers):
+            continue  # a convolution becomes a product when its margin is a stage, if it reads tensors
         places = sum(len(sites(c, s.id)) for c in readers)
         once = places == 1 and fits(work(readers[0]), volume(s.extents)) and not (mine > _CHEAP and loses_lanes(s, readers[0], machine))
         grown = {**size, s.id: written_out(s.value, size)}

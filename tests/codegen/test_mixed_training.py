@@ -12,9 +12,10 @@ import pytest
 from fluorite.algo.graph import Transition
 from fluorite.algo.numerics import compare
 from fluorite.codegen.checking import check
-from fluorite.codegen.driver import in_types
+from fluorite.codegen.driver import host_target, in_types, prepared, schedule
 from fluorite.codegen.effects import changes, effect
 from fluorite.schedule import ExecutionPlan, Precision
+from fluorite.schedule.directives import Pack
 
 SCALE, GOOD = "grad/train_step/loss/scale", "grad/train_step/loss/good"
 PRECISIONS = {
@@ -170,3 +171,22 @@ def test_check_compares_the_scale_too() -> None:
     report = check(Line(), plan)
     assert report.ok and report.numerics == "precision", report.text()
     assert {c.result.path for c in report.cases} >= {"train_step/loss", "train_step/update/grad/train_step/loss/scale as rounded"}
+
+
+class Image(fl.Program):
+    def __init__(self) -> None:
+        self.conv, self.optimizer = fl.nn.Conv2d(4, 16, 3, padding=1), fl.optim.SGD(0.1)
+
+    @fl.method
+    def train_step(self, x: fl.f32[fl.Tensor, 8, 4, 8, 8]) -> Any:
+        loss = fl.mean(fl.tanh(self.conv(x)), name="loss")
+        self.optimizer.minimize(loss)
+        return loss
+
+
+def test_convolutions_of_rounded_tensors_are_products_while_training_too() -> None:
+    """Weights that a step moves are rounded at each call, once, and not at each multiplication."""
+    plan, _ = prepared(ExecutionPlan(precision=Precision(compute="bf16")), g := fl.trace(Image()))
+    made = schedule(g, plan, host_target(plan))
+    assert {"train_step/conv/w/cast", "train_step/x/cast"} <= {s.path for s in made.graph.stages}
+    assert any(isinstance(d, Pack) for d in made.chosen["train_step/conv/conv2d/product/acc"])
