@@ -66,7 +66,7 @@ def plan_schema(terminal: Terminal, output: OutputOption = None, force: ForceOpt
 def plan_directives(
     terminal: Terminal, name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False)] = None
 ) -> Outcome:
-    """Every directive in a line; or one with its fields, and a nest before and after."""
+    """Every directive in a line; or one with its fields, and a nest before and after; or the section precision or memory."""
     from .verbs.plan import directives
 
     return directives(terminal, name)

@@ -1,11 +1,27 @@
-"""Help for directives, from their docstrings, fields and pictures."""
+"""Help for directives, and for sections that say more than their keys do, from their docstrings, fields and pictures."""
 
 from __future__ import annotations
 
 import inspect
 
 from .directives import DIRECTIVES, Directive
-from .notation.records import MISSING, default, kinds
+from .graph_sections import Memory, Precision
+from .notation.records import MISSING, Record, default, kinds
+from .notation.tables import Table
+
+SECTIONS: dict[str, type[Record]] = {"precision": Precision, "memory": Memory}
+"""Sections that are explained as directives are."""
+
+
+def describe_section(name: str) -> str:
+    """The help of a section: what it does, gains, costs, its keys. KeyError if it is not among SECTIONS."""
+    record = SECTIONS[name]
+    lines = [
+        f"{name}:   a section of the plan",
+        "",
+        *(f"  {line}".rstrip() for line in inspect.cleandoc(record.__doc__ or "").splitlines()),
+    ]
+    return "\n".join([*lines, *_fields(record, "keys")]) + "\n"
 
 
 def describe(directive: type[Directive] | str) -> str:
@@ -14,18 +30,23 @@ def describe(directive: type[Directive] | str) -> str:
     lines = [f"{kind.key}   {signature(kind)}", "", *(f"  {line}".rstrip() for line in inspect.cleandoc(kind.__doc__ or "").splitlines())]
     if not kind.built:
         lines += ["", "  Not built yet."]
-    fields = [(name, field) for name, field in kinds(kind).items() if name != "note"]
-    if fields:
-        lines += ["", "  fields"]
-        width = max(len(name) for name, _ in fields)
-        for name, field in fields:
-            value = default(kind, name)
-            said = "" if value is MISSING else " (may be left out)" if value in (None, ()) else f" = {value}"
-            lines.append(f"    {name.ljust(width)}  {field.words}{said}")
+    lines += _fields(kind, "fields")
     if kind.before:
         lines += ["", "  before", *(f"    {line}" for line in kind.before.splitlines())]
         lines += ["  after", *(f"    {line}" for line in kind.after.splitlines())]
     return "\n".join(lines) + "\n"
+
+
+def _fields(record: type[Record], heading: str) -> list[str]:
+    """A line for each field: its type and default."""
+    fields = [(name, field) for name, field in kinds(record).items() if name != "note"]
+    width = max((len(name) for name, _ in fields), default=0)
+    lines = ["", f"  {heading}"] if fields else []
+    for name, field in fields:
+        value = default(record, name)
+        said = "" if value is MISSING else " (may be left out)" if value in (None, (), Table()) else f" = {value}"
+        lines.append(f"    {name.ljust(width)}  {field.words}{said}")
+    return lines
 
 
 def signature(kind: type[Directive]) -> str:

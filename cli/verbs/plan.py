@@ -102,7 +102,10 @@ def directives(terminal: Terminal, name: str | None) -> Outcome:
     from difflib import get_close_matches
 
     from fluorite.schedule import DIRECTIVES, describe, summary
+    from fluorite.schedule.directive_help import SECTIONS, describe_section
 
+    if name in SECTIONS:
+        return Outcome({name: describe_section(name)}, describe_section(name))
     if name is None:
         text = summary()
         return Outcome({line.split()[0]: line.split(None, 1)[1] for line in text.splitlines()}, text)

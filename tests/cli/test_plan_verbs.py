@@ -151,4 +151,6 @@ def test_directives() -> None:
     every = fluorite("plan", "directives").out
     assert all(f"\n{name} " in "\n" + every for name in DIRECTIVES)
     assert "before" in fluorite("plan", "directives", "tile").out
+    section = fluorite("plan", "directives", "precision").out
+    assert "loss_scale  a number or none or dynamic = none" in section and "Each loss has its own scale" in section
     assert fluorite("plan", "directives", "tile", "--json").document["result"]["tile"].startswith("tile")
