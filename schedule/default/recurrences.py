@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from fluorite.algo.expr import Axis
 from fluorite.algo.extent import volume
@@ -27,15 +27,15 @@ def is_recurrence(g: Graph, s: Stage) -> bool:
     return s.clock is not None and (bool(s.earlier) or len(members(g, s)) > 1)
 
 
-def recurrence(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:
-    """Directives of one stage of a recurrence."""
+def recurrence(g: Graph, s: Stage, machine: Machine, movable: Container[int]) -> Mapping[str, Directives]:
+    """Directives of one stage of a recurrence. Of the tensors that it reads, those that are `movable` may be packed."""
     assert s.clock is not None
     clock = s.clock.axis
     others = [a for a in s.axes if a is not clock]
     if not others:
         return {s.path: ()}
     if s.reduction is not None or len(members(g, s)) > 1 or len(free_axes(s)) < len(others):
-        return _one_step(g, s, others, machine)
+        return _one_step(g, s, others, machine, movable)
     if s.axes[-1] is clock:
         return {s.path: _rows(s, others, machine)}
     return {s.path: _columns(s, clock, machine)}
@@ -76,7 +76,7 @@ def _threads(names: list[str], into: str) -> Directives:
     return tuple(Parallel(n) for n in names)
 
 
-def _one_step(g: Graph, s: Stage, others: list[Axis], machine: Machine) -> Mapping[str, Directives]:
+def _one_step(g: Graph, s: Stage, others: list[Axis], machine: Machine, movable: Container[int]) -> Mapping[str, Directives]:
     """All of a step before the next: vectors along the last axis; threads only where one step is worth waking them."""
     *outer, last = others
     names = [a.name for a in outer]
@@ -89,21 +89,21 @@ def _one_step(g: Graph, s: Stage, others: list[Axis], machine: Machine) -> Mappi
         tile = _tile(s, outer, last, machine)
         if last_axis_is_contiguous(s, last):
             return {s.path: _register_tile(s, outer, last, machine, tile, parallel)}
-        if (pack := _pack(g, s, last, tile[0] * lanes)) is not None:
+        if (pack := _pack(g, s, last, tile[0] * lanes, movable)) is not None:
             copied = f"{s.path.rpartition('/')[0]}/{pack.into}"
             tiled = _register_tile(s, outer, last, machine, tile, parallel)
             return {s.path: (pack, *tiled), copied: (Vectorize(f"{last.name}_inner", lanes),)}
     return {s.path: _threads(names, "task") if parallel else ()}
 
 
-def _pack(g: Graph, s: Stage, last: Axis, width: int) -> Pack | None:
+def _pack(g: Graph, s: Stage, last: Axis, width: int, movable: Container[int]) -> Pack | None:
     """A copy, made once before all steps, of the operand that vectors along `last` would walk across: in the copy it lies along them."""
     across = [r for r in s.reads if last in set(axes_of_index(r.index))]
     if len(across) != 1 or known(s.ranges[last], TYPICAL) % width:
         return None
     (read,) = across
     b, steps = g[read.source], {m.id for m in members(g, s)}
-    if b.id in steps or not all(isinstance(i, Axis) and i is not s.axes[s.tick] for i in read.index):
+    if b.id in steps or b.id not in movable or not all(isinstance(i, Axis) and i is not s.axes[s.tick] for i in read.index):
         return None
     name, order = operand_name(g, s, b), panels_first(operand_axes(s, b), last.name, {a.name for a in s.reduce_axes})
     return Pack(tensor=name, sizes={last.name: width}, order=order, into=f"{s.name}_{name.replace('/', '_')}_packed")

@@ -64,6 +64,11 @@ class Chosen:
         value = unwidened(first.value) if isinstance(first, Stage) else None
         return isinstance(value, Op) and value.op == "mul"
 
+    def operands(self, s: Stage) -> frozenset[int]:
+        """The tensors that a stage reads as the algorithm has it: those that a rule may move."""
+        first = None if self.written is None else self.written.by_id.get(s.id)
+        return frozenset((first if isinstance(first, Stage) else s).sources)
+
     def is_product(self, s: Stage) -> bool:
         """Whether a stage is a product, under the rules for products."""
         return factors(s) is not None and self.multiplies(s)
@@ -259,7 +264,7 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     g = chosen.graph
     if recurrences.is_recurrence(g, root):
         chosen.placed.add(root.id)
-        chosen.directives |= recurrences.recurrence(g, root, chosen.machine)
+        chosen.directives |= recurrences.recurrence(g, root, chosen.machine, chosen.operands(root))
         return
     product = epilogue_of(chosen, root)
     if product is not None:

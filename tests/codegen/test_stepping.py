@@ -233,3 +233,35 @@ def test_products_of_steps_are_tiles_of_registers(batch: int | str) -> None:
     steps = [k.text() for k in lowered.kernels if "[t - 1, " in k.text() or "0 - t + " in k.text()]
     assert len(steps) == 2 and "packed" in steps[1] and not any("kept_acc[0]" in text for text in steps)
     assert ("unrolled for i" in steps[0]) == (batch in (7, 8)), "rows of a tile share the weights: all of 7, none of 17"
+
+
+def test_weights_that_another_stage_hands_on_are_not_packed_by_name() -> None:
+    """The stage in between costs nothing and is written into the product, which the plan names before that happens."""
+
+    def states(x: Any, w: Any) -> Any:
+        turned = fl.stage(lambda i, j: w[j, i], name="turned")
+
+        def step(h: Any, fed: Any) -> Any:
+            h = fl.tanh(fed + fl.matmul(h, turned, name="kept"), name="h")
+            return h, h
+
+        return fl.scan(step, fl.zeros((x.shape[1], 32)), x)[1]
+
+    agrees(states, numbers((5, 3, 32)), numbers((32, 32), 1) * 0.2, x=fl.f32("t", 3, 32), w=fl.f32(32, 32))
+
+
+@pytest.mark.parametrize("compute", ["bf16", "f16"])
+def test_recurrences_train_in_narrow_types(compute: str) -> None:
+    class Net(fl.Program):
+        def __init__(self) -> None:
+            self.layer, self.optimizer = fl.nn.LSTM(4, 16, batch_first=True), fl.optim.SGD(0.1)
+
+        @fl.method(training=True)
+        def train_step(self, x: fl.f32[fl.Tensor, 2, 3, 4], lengths: fl.i32[fl.Tensor, 2]) -> fl.Tensor:
+            cost = fl.mean(fl.square(self.layer(x, lengths=lengths)[0]), name="cost")
+            self.optimizer.minimize(cost)
+            return cost
+
+    plan = ExecutionPlan.from_yaml(f"version: 1\nprecision: {{compute: {compute}, keep: [cost], loss_scale: dynamic}}\n", "p.yaml")
+    report = fl.check(Net(), plan)
+    assert report.ok and report.numerics == "precision", report.text()
