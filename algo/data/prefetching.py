@@ -81,7 +81,8 @@ def ahead(start: Callable[[], Iterator[Any]], depth: int) -> Iterator[Any]:
             yield item
     finally:
         buffer.leave()
-        thread.join(_WAIT)
+        if thread is not threading.current_thread():  # which it is where the garbage collector ends the iterator while the thread reads
+            thread.join(_WAIT)
 
 
 __all__ = ["ahead"]

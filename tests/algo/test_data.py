@@ -18,6 +18,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from fluorite.algo.data.order import permuted
+from fluorite.algo.data.prefetching import ahead
 from fluorite.algo.errors import RunError
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -153,6 +154,27 @@ def test_other_batches_and_other_files(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- threads
 def prefetching() -> int:
     return sum(t.name == "fluorite-prefetch" for t in threading.enumerate())
+
+
+def test_the_thread_that_reads_may_end_what_it_reads_for() -> None:
+    """As the garbage collector does, on whatever thread it happens to run."""
+    asked, done = threading.Event(), threading.Event()
+    raised: list[BaseException] = []
+
+    def reading() -> Iterator[int]:
+        yield 0
+        asked.wait(10)
+        try:
+            made.close()
+        except RuntimeError as error:
+            raised.append(error)
+        done.set()
+        yield 1
+
+    made = ahead(reading, 2)
+    assert next(made) == 0
+    asked.set()
+    assert done.wait(10) and not raised
 
 
 def test_a_thread_reads_so_far_ahead_and_no_further() -> None:
