@@ -361,7 +361,7 @@ def cast(value: Any, dtype: Any) -> Expr:
         return Const(_python(e.value, to), to, False)
     if e.dtype == to and not e.weak:
         return e
-    return Op("cast", (e,), to, False)
+    return _computed(e, to)
 
 
 def _python(value: Any, dtype: str) -> bool | int | float:
@@ -409,7 +409,27 @@ def _coerce(e: Expr, dtype: str, weak: bool) -> Expr:
         return e
     if weak and kind(e.dtype) == kind(dtype):
         return e
-    return Op("cast", (e,), dtype, weak)
+    return _computed(e, dtype) if not weak else Op("cast", (e,), dtype, weak)
+
+
+def _computed(e: Expr, dtype: str) -> Expr:
+    """The expression in a definite type. Arithmetic on numbers and positions alone, such as 5 - 1.3 or i * 0.1, has no type of its own:
+    in float64 it is done in float64, since float32 on the way would round. A narrower float gets what float32 makes of it, rounded once."""
+    if not (e.weak and kind(e.dtype) == "float" and dtype == "float64"):
+        return Op("cast", (e,), dtype, False)
+    from .rewriting import walk
+
+    made: dict[Expr, Expr] = {}
+    for n in walk(e):
+        match n:
+            case Const(value, of) if kind(of) == "float":
+                made[n] = Const(value, dtype, False)
+            case Op(op, args, of) if n.weak and kind(of) == "float":
+                parts = tuple(made[a] for a in args)
+                made[n] = parts[0] if op == "cast" and parts[0].dtype == dtype else Op(op, parts, dtype, False)
+            case _:
+                made[n] = n
+    return made[e]
 
 
 def binary(op: str, left: Any, right: Any) -> Expr:
@@ -508,7 +528,7 @@ def strong(e: Expr, dtype: str | None = None) -> Expr:
     to = dtype or (DEFAULT[kind(e.dtype)] if e.weak and kind(e.dtype) != "int" else e.dtype)
     if e.dtype == to and not e.weak:
         return e
-    return Const(_python(e.value, to), to, False) if isinstance(e, Const) else Op("cast", (e,), to, False)
+    return Const(_python(e.value, to), to, False) if isinstance(e, Const) else _computed(e, to)
 
 
 __all__ = [

@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import Any
 
+import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.dtypes import DTYPES, FLOATS, INTEGERS, canonical, kind, promote
@@ -174,3 +175,29 @@ def test_expressions_print_as_written(text: str, e: Any) -> None:
 def test_constants_keep_their_kind() -> None:
     assert isinstance(cast(2.7, "int32"), Const) and cast(2.7, "int32").value == 2 and cast(2, "float32").value == 2.0
     assert cast(float("nan"), "int32").value == 0 and as_expr(2**40).dtype == "int64" and as_expr(np.float32(2)).weak is False
+
+
+WEAK = {
+    "product": (lambda i: i * 0.1, lambda i: i * 0.1),
+    "numbers": (lambda i: i + (5 - 1.3), lambda i: i + (5 - 1.3)),
+    "quotient": (lambda i: i / 3, lambda i: i / 3),
+    "root": (lambda i: fl.sqrt(i * 0.7), lambda i: np.sqrt(i * 0.7)),
+    "choice": (lambda i: fl.where(i * 0.1 > 0.3, i * 0.1, 0.3), lambda i: np.where(i > 3, i * 0.1, 0.3)),
+    "shared": (lambda i: power(power(i * 0.001 + 1, 16), 16), lambda i: (i * 0.001 + 1) ** 256),
+}
+
+
+@pytest.mark.parametrize("written", WEAK)
+def test_arithmetic_on_numbers_and_positions_alone_is_computed_in_the_type_it_meets(written: str) -> None:
+    fn, meaning = WEAK[written]
+
+    def f(x: fl.f64[fl.Tensor, "n"], y: fl.f32[fl.Tensor, "n"]) -> Any:
+        stages = (lambda i: x[i] * fn(i), lambda i: y[i] * fn(i), lambda i: fl.cast(fn(i), fl.f64))
+        return [fl.stage(body, extents={"i": x.shape[0]}) for body in (*stages, fn)]
+
+    x, i = np.linspace(1, 2, 7), np.arange(7)
+    double, single, asked, alone = fl.trace(f).run(x, np.float32(x))
+    assert single.dtype == alone.dtype == np.float32
+    np.testing.assert_allclose(double, x * meaning(i), rtol=1e-13)
+    np.testing.assert_allclose(asked, meaning(i), rtol=1e-13)
+    np.testing.assert_allclose(single, x * meaning(i), rtol=2e-5)
