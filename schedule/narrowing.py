@@ -6,9 +6,9 @@ What a stage reads is rounded where it is stored: `PATH/cast` is tensor PATH in 
 - an input that is read other than element by element, since such elements are read many times;
 - a stage of which a reader needs more than the element at its own place, or that several readers share: it has to be stored anyway.
 
-What passes from one stage straight to the next, and so stays in registers, keeps its bits; as do the steps of a recurrence. Results keep
-the type of the algorithm. New values of what is stored in a narrower type are rounded for the next call, in a stage PATH/cast; in this one
-they keep their bits.
+What passes from one stage straight to the next, and so stays in registers, keeps its bits; as do the steps of a recurrence, and what a
+loop carries from turn to turn. Results keep the type of the algorithm. New values of what is stored in a narrower type are rounded for
+the next call, in a stage PATH/cast; in this one they keep their bits.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def _computes(s: Stage | None) -> bool:
 
 @dataclass
 class _Narrowing:
-    """The casts made so far, by tensor, type and method."""
+    """The casts made so far, by tensor, type, method and the loops that they are part of."""
 
     graph: Graph
     types: Mapping[int, str]
     stored: Mapping[int, str]
     gradients: str | None
-    made: dict[tuple[int, str, str], Stage] = field(default_factory=dict)
+    made: dict[tuple[int, str, str, tuple[int, ...]], Stage] = field(default_factory=dict)
     rounded: dict[tuple[int, int], str] = field(default_factory=dict)
     arithmetic: dict[int, str] = field(default_factory=dict)
     kept: dict[tuple[str, int], int] = field(default_factory=dict)  # by method: new values of state as they are stored
@@ -73,6 +73,7 @@ class _Narrowing:
     def __post_init__(self) -> None:
         self.fresh = max(self.graph.by_id, default=0)
         self.paths = {t.path for t in self.graph.by_id.values()}
+        self.carried = {i for s in self.graph.stages if s.turn is not None and s.is_carry for i in (s.id, s.turn.next)}
 
     # ------------------------------------------------------------ types
     def dtype(self, t: Leaf | Stage) -> str:
@@ -83,7 +84,8 @@ class _Narrowing:
 
     def shrinks(self, s: Stage) -> bool:
         """Whether the stage's own arithmetic gets a narrower type: float64 of the algorithm."""
-        return s.id in self.types and s.clock is None and s.id not in self.graph.handed and any(n.dtype == "float64" for n in walk(s.value))
+        stays = s.clock is not None or s.id in self.carried or s.id in self.graph.handed
+        return s.id in self.types and not stays and any(n.dtype == "float64" for n in walk(s.value))
 
     # ------------------------------------------------------------ stages
     def rewritten(self, s: Stage) -> tuple[Stage, ...]:
@@ -101,12 +103,12 @@ class _Narrowing:
             return (replace(s, value=value, dtype=ARITHMETIC),)
         if s.reduction is None:
             return (replace(s, value=converted(value, s.dtype)),)
-        inner = self.copy_of(s, ARITHMETIC, s.method)
+        inner = self.copy_of(s, ARITHMETIC, s.method, s.loops)
         fresh = {a: axis(a.name) for a in s.reduction.axes}
         outer = dict(zip(s.axes, inner.axes, strict=True))
         body = rewrite(value, lambda n: {**fresh, **outer}.get(n) if isinstance(n, Axis) else None)
         computed = replace(inner, value=body, reduction=replace(s.reduction, axes=tuple(fresh.values())), op=s.op)
-        self.made[s.id, ARITHMETIC, s.method] = computed
+        self.made[s.id, ARITHMETIC, s.method, s.loops] = computed
         return (replace(s, value=converted(Read(inner.id, s.axes, ARITHMETIC), s.dtype), reduction=None),)
 
     def reading(self, s: Stage) -> _Rule:
@@ -116,7 +118,7 @@ class _Narrowing:
             to = self.types.get(s.id)
             stored = self.dtype(t)
             if self.gradients is not None and s.role == "update" and isinstance(t, Stage) and t.loss and wider(stored, self.gradients):
-                at[t.id] = Read(self.copy_of(t, self.gradients, s.method).id, (), self.gradients)
+                at[t.id] = Read(self.copy_of(t, self.gradients, s.method, s.loops).id, (), self.gradients)
                 self.rounded[s.id, t.id] = self.gradients
                 continue
             if kind(t.dtype) != "float":
@@ -129,7 +131,7 @@ class _Narrowing:
                 if to is not None and wider(stored, ARITHMETIC) and self.shrinks(s):
                     self.rounded[s.id, t.id] = ARITHMETIC
                 continue
-            at[t.id] = Read(self.copy_of(t, to, s.method).id, (), to)
+            at[t.id] = Read(self.copy_of(t, to, s.method, s.loops).id, (), to)
             self.rounded[s.id, t.id] = to
         return _Rule(at, ARITHMETIC if self.shrinks(s) else None)
 
@@ -142,9 +144,11 @@ class _Narrowing:
             return True
         return isinstance(t, Stage) and sum(len(c.axes) == len(t.axes) for c in readers) > 1
 
-    def copy_of(self, t: Leaf | Stage, to: str, method: str) -> Stage:
-        """PATH/cast: the tensor in another type."""
-        key = (t.id, to, method)
+    def copy_of(self, t: Leaf | Stage, to: str, method: str, loops: tuple[int, ...] = ()) -> Stage:
+        """PATH/cast: the tensor in another type, for a reader that is part of `loops`. What a loop carries has another value at each turn
+        than after it, so each has a copy of its own."""
+        shared = tuple(a for a, b in zip(t.loops, loops, strict=False) if a == b) if isinstance(t, Stage) else ()
+        key = (t.id, to, method, shared)
         if key not in self.made:
             names = [n if n and not n.isdigit() else f"i{k}" for k, n in enumerate(t.axis_names)]
             axes = tuple(axis(n if n not in names[:k] else f"i{k}") for k, n in enumerate(names))
@@ -153,7 +157,7 @@ class _Narrowing:
             base = t.path if t.path.startswith(f"{method}/") else f"{method}/{t.path}"
             path, when = self.free(f"{base}/cast"), t.when if isinstance(t, Stage) else None
             made = Stage(self.fresh, path, method, axes, t.shape, to, value, op="cast", origin="derived", source=t.source)
-            turn = Turn(t.turn.group, around=t.turn.around) if isinstance(t, Stage) and t.turn is not None else None
+            turn = Turn(shared[-1], around=shared[:-1]) if shared else None
             self.made[key] = replace(made, when=None if when is None or axes_of(when) else when, turn=turn)
         return self.made[key]
 

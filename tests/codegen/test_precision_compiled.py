@@ -133,3 +133,27 @@ def test_casts_are_stages_that_a_plan_can_name() -> None:
 def test_a_plan_of_another_ceiling_is_refused_by_check() -> None:
     report = check(products, ExecutionPlan(precision=Precision(compute="bf16"), numerics=Numerics(allow="exact")))
     assert [p.code for p in report.problems] == ["P301"]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("precision", [Precision(compute="bf16"), Precision(compute="bf16", keep=("**/while/carry",))], ids=repr)
+def test_what_a_loop_carries_is_rounded_after_the_loop_for_its_readers_there(turns: int, dtype: str, precision: Precision) -> None:
+    """Also what is read inside at every turn, and in a loop around; a type of its own that the body does not have would be no carry."""
+
+    def f(x: fl.Tensor, w: fl.Tensor) -> Any:
+        def body(c: Any) -> Any:
+            inner = fl.while_loop(lambda d: d[0] < c[0], lambda d: (d[0] + 1, d[1] * 0.5 + fl.roll(d[1], 1, axis=1)), (0, c[1]))
+            return c[0] + 1, fl.tanh(inner[1] @ w[:, :6] + c[1])
+
+        last = fl.while_loop(lambda c: c[0] < turns, body, (0, x))[1]
+        return last, last @ w
+
+    given = {"x": fl.Spec(dtype, ("n", "m"), (4, 6)), "w": fl.Spec(dtype, ("m", "k"), (6, 7))}
+    graph = fl.trace(f, inputs=given)
+    rng = np.random.default_rng(2)
+    args = [rng.normal(size=s.shape).astype(dtype) for s in given.values()]
+    found, meant = fl.compile(graph, ExecutionPlan(precision=precision))(*args), graph.run(*args)
+    for a, b in zip(found, meant, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, atol=0.06)
