@@ -34,7 +34,7 @@ _HOMES = {
     "trace": "fluorite.algo.program",
 }
 _MODULES = {
-    **{name: f"fluorite.algo.{name}" for name in ("data", "init", "nn", "optim")},
+    **{name: f"fluorite.algo.{name}" for name in ("data", "init", "linalg", "nn", "optim")},
     "random": "fluorite.algo.ops.random",
 }
 
@@ -122,6 +122,7 @@ if TYPE_CHECKING:
         gradients,
         init,
         jvp,
+        linalg,
         method,
         nn,
         ops,
@@ -186,6 +187,7 @@ if TYPE_CHECKING:
         "i64",
         "init",
         "jvp",
+        "linalg",
         "method",
         "nn",
         "optim",

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, overload
 
 from .autodiff.custom import custom_vjp
 from .building import call_site, current, placed
 from .dtypes import canonical
 from .errors import AlgorithmError
-from .expr import Axis, Expr, Op, Read, axis, refuse
-from .extent import Extent
+from .expr import Axis, Expr, Op, Read, as_expr, axis, binary, cast, refuse, where
+from .extent import Extent, volume
 from .passing import settled
 from .stages import Extern, Stage
 from .tensor import Direct, Tensor, in_body
@@ -25,10 +25,18 @@ from .trace import build_stage, copied
 from .wellformed import extent_of, name_of, require_size
 
 Function = Callable[..., Any]
-Pull = Callable[[tuple[Tensor, ...], Tensor], Any]
+Pull = Callable[[tuple[Tensor, ...], Any], Any]
 
 
-def extern(function: Function, shape: Sequence[Extent], dtype: Any, *inputs: Any, vjp: Pull | None = None, name: str) -> Tensor:
+@overload
+def extern(
+    function: Function, shape: list[tuple[Extent, ...]], dtype: Any, *inputs: Any, vjp: Pull | None = None, name: str
+) -> tuple[Tensor, ...]: ...
+@overload
+def extern(function: Function, shape: Sequence[Extent], dtype: Any, *inputs: Any, vjp: Pull | None = None, name: str) -> Tensor: ...
+
+
+def extern(function: Function, shape: Any, dtype: Any, *inputs: Any, vjp: Pull | None = None, name: str) -> Any:
     """The tensor of this shape and type that ``function(*inputs)`` returns, a Python function of NumPy arrays.
 
         def ranks(x): return scipy.stats.rankdata(x).astype(np.float32)
@@ -38,10 +46,14 @@ def extern(function: Function, shape: Sequence[Extent], dtype: Any, *inputs: Any
     The function sees whole arrays that it cannot write to. It must be pure: the same inputs give the same result, nothing else is read or
     changed; it is called once for each stage, or once in all where the inputs are parameters that stay, on the thread that calls the model.
 
+    A list of shapes is for a function that returns several arrays, all of one type: the result is a tuple of tensors.
+
+        values, vectors = fl.extern(np.linalg.eigh, [(n,), (n, n)], fl.f32, x, name="eigh")
+
     `vjp(inputs, g)` is the derivative in reverse mode, written in the language: it takes the inputs as a tuple of tensors and what arrives
-    at the result, and returns a tuple of what arrives at each input, or None for 0; `fl.extern` in it calls NumPy again. Without it the
-    stage cannot be differentiated. There is no forward mode. A model that is built into a folder finds the function again by its module
-    and name, so it is defined at the top of a module that can be imported where the model is used.
+    at the result (a tuple of several), and returns a tuple of what arrives at each input, or None for 0; `fl.extern` in it calls NumPy
+    again. Without it the stage cannot be differentiated. There is no forward mode. A model that is built into a folder finds the function
+    again by its module and name, so it is defined at the top of a module that can be imported where the model is used.
 
     In fl.scan, fl.vmap and fl.while_loop it may stand only if no step changes its inputs; give it the whole batch instead. On a GPU it is
     refused. Raises AlgorithmError: no function, a shape that is none, a boundary view, an extern that a loop changes.
@@ -52,13 +64,21 @@ def extern(function: Function, shape: Sequence[Extent], dtype: Any, *inputs: Any
             raise refuse("A431", "fl.extern inside a stage", "a stage's lambda computes one element", "fl.extern before the stage")
         if not callable(function):
             raise refuse("A431", f"fl.extern of {function!r}", "it calls a function of NumPy arrays", "fl.extern(np.linalg.inv, ...)")
-        call = _Call(function, _shape(shape), canonical(dtype), name_of(name, "a stage"), source)
-        if vjp is None:
-            return call(*inputs)
-        made: Tensor = custom_vjp(call, lambda *given: (call(*given), given), vjp)(*inputs)
-        return made
+        call = _Call(function, *_shapes(shape), canonical(dtype), name_of(name, "a stage"), source)
+        return call(*inputs) if vjp is None else custom_vjp(call, lambda *given: (call(*given), given), vjp)(*inputs)
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, str(name)])) from None
+
+
+def _shapes(shape: Any) -> tuple[tuple[Extent, ...], tuple[tuple[Extent, ...], ...]]:
+    """The shape of the stage, and those of several results: all of their elements in a row."""
+    if not isinstance(shape, list) or not shape or not all(isinstance(s, list | tuple) for s in shape):
+        return _shape(shape), ()
+    several = tuple(map(_shape, shape))
+    total: Extent = 0
+    for s in several:
+        total = total + volume(s)
+    return (total,), several
 
 
 def _shape(shape: Any) -> tuple[Extent, ...]:
@@ -75,6 +95,7 @@ class _Call:
 
     function: Function
     shape: tuple[Extent, ...]
+    several: tuple[tuple[Extent, ...], ...]
     dtype: str
     name: str
     source: str
@@ -83,14 +104,18 @@ class _Call:
     def __name__(self) -> str:
         return self.name
 
-    def __call__(self, *inputs: Any) -> Direct:
+    def __call__(self, *inputs: Any) -> Any:
+        """The result, or the results."""
+        made = self._stage([self._given(x) for x in inputs])
+        return _cut(made, self.several) if self.several else made
+
+    def _stage(self, given: list[Direct]) -> Direct:
         """The stage, with what it is given as stages before it."""
         builder = current()
-        given = [self._given(x) for x in inputs]
         names = _labels(given[0] if given and given[0].shape == self.shape else None, self.shape)
         taken = [] if builder.when is None else [_taken(builder.when)]
         ranges, arguments = dict[Axis, Extent](), list[Expr]()
-        for t in (*taken, *given):
+        for t in (*taken, *given, *([_extents(self.several)] if self.several else [])):
             mine = [axis(n) for n in _labels(t, t.shape)]
             ranges |= dict(zip(mine, t.shape, strict=True))
             arguments.append(Read(t.source, tuple(mine), t.dtype))
@@ -107,7 +132,7 @@ class _Call:
             role=builder.role,
             source=self.source,
             when=builder.when,
-            extern=Extern(self.function, tuple(ranges.items()), bool(taken)),
+            extern=Extern(self.function, tuple(ranges.items()), bool(taken), tuple(map(len, self.several))),
         )
         builder.named.add(made.id)
         return builder.add(made)
@@ -117,10 +142,13 @@ class _Call:
         from .ops.shapes import tensor
 
         t = settled(tensor(value, "extern"), "fl.extern")
-        made = current().stages.get(t.source) if t.source in current().aliases else None
-        if made is None or (isinstance(made.value, Read) and _is_whole(made.value, made)):
-            return t
-        return copied(t, f"{self.name}/input", "derived")
+        builder, source = current(), t.source
+        while source in builder.aliases:
+            made = builder.stages[source]
+            if not isinstance(made.value, Read) or not _is_whole(made.value, made):
+                return copied(t, f"{self.name}/input", "derived")
+            source = made.value.source
+        return t
 
 
 def _is_whole(read: Read, s: Stage) -> bool:
@@ -140,6 +168,35 @@ def _taken(when: Expr) -> Direct:
         made = build_stage([], lambda: when, name="taken", origin="derived")
     assert isinstance(made, Direct)
     return made
+
+
+def _extents(shapes: Sequence[Sequence[Extent]]) -> Direct:
+    """The extents of several results in a row: what their arrays are compared with."""
+    row = [n for shape in shapes for n in shape]
+
+    def value(k: Expr) -> Expr:
+        found = cast(0, "int64")
+        for place, n in enumerate(row):
+            found = where(binary("eq", k, place), cast(as_expr(n), "int64"), found)
+        return found
+
+    made = build_stage(["k"], value, name="extents", extents={"k": len(row)}, origin="derived")
+    assert isinstance(made, Direct)
+    return made
+
+
+def _cut(packed: Direct, shapes: Sequence[tuple[Extent, ...]]) -> tuple[Tensor, ...]:
+    """Several results out of all of their elements in a row: views."""
+    from .ops.slicing import getitem
+    from .ops.views import reshape
+
+    out = list[Tensor]()
+    start: Extent = 0
+    for shape in shapes:
+        end = start + volume(shape)
+        out.append(reshape(getitem(packed, (slice(start, end),)), shape))
+        start = end
+    return tuple(out)
 
 
 def found_again(function: Any) -> str | None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from .expr import refuse
 from .held import Parameter
 from .tensor import Direct, Tensor
@@ -31,4 +35,19 @@ def settled(t: Tensor, what: str) -> Direct:
     return copied(t, "value")
 
 
-__all__ = ["bound", "labels_of", "settled"]
+def positional(fn: Callable[..., Any], given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call of fn by position, also those that were given by name. Raises AlgorithmError for what has no position."""
+    if not named:
+        return given
+    try:
+        found = inspect.signature(fn).bind(*given, **named)
+    except TypeError as error:
+        raise refuse("A173", f"a call of {fn.__name__}", str(error)) from None
+    if found.kwargs:
+        raise refuse(
+            "A173", f"{fn.__name__}(..., {next(iter(found.kwargs))}=)", "arguments are given by position", "functools.partial for it"
+        )
+    return found.args
+
+
+__all__ = ["bound", "labels_of", "positional", "settled"]

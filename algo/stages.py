@@ -75,11 +75,15 @@ class Turn:
 @dataclass(frozen=True, eq=False)
 class Extern:
     """Being computed by a function of NumPy arrays: those of the operands of the stage's value, each read over `reading`, axes that run
-    over the whole of it. With `conditional` the first operand is a bool that says whether the function is called at all."""
+    over the whole of it. With `conditional` the first operand is a bool that says whether the function is called at all.
+
+    A function that returns several arrays has their `ranks`: the stage is all of their elements in a row, and the last operand, which the
+    function is not given, holds the extents of the one after those of the other."""
 
     function: Callable[..., Any]
     reading: tuple[tuple[Axis, Extent], ...]
     conditional: bool = False
+    ranks: tuple[int, ...] = ()
 
     @property
     def label(self) -> str:

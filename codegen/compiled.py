@@ -134,8 +134,9 @@ def _externs(compiled: Compiled) -> dict[str, Any]:
 def _extern(k: Kernel, call: Call) -> dict[str, Any]:
     place = {b.id: n for n, b in enumerate(k.arguments)}
     taken = {} if call.taken is None else {"taken": place[call.taken]}
-    dtypes = [b.dtype for b in k.arguments]
-    return {"stage": call.path, "function": call.function, "dtypes": dtypes, "operands": [place[i] for i in call.operands], **taken}
+    ranks = {"ranks": list(call.ranks)} if call.ranks else {}
+    dtypes, operands = [b.dtype for b in k.arguments], [place[i] for i in call.operands]
+    return {"stage": call.path, "function": call.function, "dtypes": dtypes, "operands": operands, **taken, **ranks}
 
 
 def _parameter(t: Leaf, stored: str) -> dict[str, Any]:

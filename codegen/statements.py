@@ -111,13 +111,16 @@ class Comb:
 
 @dataclass(frozen=True)
 class Call:
-    """target = function(operands), a function of NumPy arrays called on the host for the stage `path`, if the bool `taken` says so."""
+    """target = function(operands), a function of NumPy arrays called on the host for the stage `path`, if the bool `taken` says so.
+
+    With `ranks` it returns one array of each, whose extents are the last operand."""
 
     path: str
     function: str
     target: int
     operands: tuple[int, ...]
     taken: int | None = None
+    ranks: tuple[int, ...] = ()
 
 
 Statement = Call | Store | Fetch | If | For | While | Sequence | Allocate | Deal | Weave | Comb

@@ -10,6 +10,7 @@ from ..building import call_site, current, placed
 from ..errors import AlgorithmError
 from ..expr import refuse
 from ..graph import map_tree
+from ..passing import positional
 from ..scanning import Scan
 
 
@@ -22,11 +23,12 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callabl
     """
 
     @wraps(fn)
-    def call(*args: Any) -> Any:
+    def call(*given: Any, **named: Any) -> Any:
         from ..ops.views import moveaxis
 
         source = call_site()
         try:
+            args = positional(fn, given, named)
             axes = list(in_axes) if isinstance(in_axes, list | tuple) else [in_axes] * len(args)
             if len(axes) != len(args):
                 raise refuse(

@@ -11,7 +11,7 @@ from ..building import Builder, call_site, current, placed
 from ..errors import AlgorithmError
 from ..expr import Expr, Read, refuse
 from ..graph import map_tree
-from ..passing import bound
+from ..passing import bound, positional
 from ..rewriting import reads, rewrite
 from ..tensor import Direct, Tensor
 from ..trace import copied
@@ -178,15 +178,17 @@ def custom_vjp(fn: Callable[..., Any], forward: Callable[..., Any], backward: Ca
         forward(*args) -> (result, residuals)        what fn gives, and what the derivative needs
         backward(residuals, g) -> (g_0, g_1, ...)    what arrives at each argument when g arrives at the result; None for 0
 
-    Arguments and results may be nests of tensors. Only reverse mode uses the rule, and nothing checks that it is right. In the step of
+    Arguments and results may be nests of tensors. A result may stand among the residuals: a derivative of the derivative comes back to
+    this rule. Only reverse mode uses the rule, and nothing checks that it is right. In the step of
     fl.scan, and in fl.vmap, it is a rule of one step: backward is traced once more, for all steps, with what it needs of each.
     """
 
     @wraps(fn)
-    def call(*args: Any) -> Any:
+    def call(*given: Any, **named: Any) -> Any:
         from ..ops.shapes import tensor
 
         source = call_site()
+        args = positional(fn, given, named)
         arguments = tuple(map_tree(lambda t: alias(tensor(t, fn.__name__)), a) for a in args)
         returned = forward(*arguments)
         if not isinstance(returned, tuple) or len(returned) != 2:
@@ -196,7 +198,9 @@ def custom_vjp(fn: Callable[..., Any], forward: Callable[..., Any], backward: Ca
         outcome = map_tree(lambda t: _result(tensor(t, fn.__name__)), returned[0])
         inputs = tuple(t.source for a in arguments for t in leaves(a))
         results = tuple(leaves(outcome))
-        rule = Rule(inputs, arguments, results, outcome, returned[1], backward, source, current().when)
+        same = {id(t): r for t, r in zip(leaves(returned[0]), results, strict=True)}
+        residuals = map_tree(lambda t: same.get(id(t), t), returned[1])
+        rule = Rule(inputs, arguments, results, outcome, residuals, backward, source, current().when)
         for r in results:
             current().rules[r.source] = rule
         return outcome

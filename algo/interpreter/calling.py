@@ -14,15 +14,25 @@ from .elementary import Array
 def called(s: Stage, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
     """What the function of an extern gives for inputs of their declared types, which it cannot write to. Raises RunError."""
     assert s.extern is not None
-    given = [_readable(x) for x in inputs]
+    ranks, handed = s.extern.ranks, inputs[:-1] if s.extern.ranks else inputs
+    given = [_readable(x) for x in handed]
     try:
-        found = np.asarray(s.extern.function(*given))
+        found = s.extern.function(*given)
+        arrays = [np.asarray(x) for x in found] if ranks else [np.asarray(found)]
     except Exception as error:
         raise _refused(s, f"the function of {s.path} raised {type(error).__name__}: {error}", f"it is {s.extern.label}") from error
-    if found.shape != shape or found.dtype.name != s.dtype:
-        asked = f"the function of {s.path} returned {found.dtype.name}{list(found.shape)}"
-        raise _refused(s, asked, f"the stage is {s.dtype}{list(shape)}", f"np.asarray(..., np.{s.dtype}) of that shape in {s.extern.label}")
-    return np.array(found, order="C")  # the function may keep what it returned
+    shapes = parted(inputs[-1], ranks) if ranks else [shape]
+    if [(x.shape, x.dtype.name) for x in arrays] != [(n, s.dtype) for n in shapes]:
+        asked = f"the function of {s.path} returned {', '.join(f'{x.dtype.name}{list(x.shape)}' for x in arrays)}"
+        wanted = ", ".join(f"{s.dtype}{list(n)}" for n in shapes)
+        raise _refused(s, asked, f"the stage is {wanted}", f"np.asarray(..., np.{s.dtype}) of that shape in {s.extern.label}")
+    return np.concatenate([x.ravel() for x in arrays]) if ranks else np.array(arrays[0], order="C")  # the function may keep its array
+
+
+def parted(extents: Array, ranks: Sequence[int]) -> list[tuple[int, ...]]:
+    """The shapes of these ranks whose extents stand in a row."""
+    rest = iter(extents.tolist())
+    return [tuple(next(rest) for _ in range(rank)) for rank in ranks]
 
 
 def _readable(x: Array) -> Array:

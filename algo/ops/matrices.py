@@ -219,11 +219,13 @@ def _norm(t: Tensor, axis: Axes, ord: float) -> tuple[Tensor, tuple[int, ...]]:
     return mapped(total, lambda e: E.power(e, 1 / ord)), over
 
 
+_SINGULAR: dict[float | str, str] = {"nuc": "sum", 2: "max", -2: "min"}
+
+
 @operator
 def matrix_norm(x: Any, keepdims: bool = False, *, ord: float | str = "fro") -> Tensor:
-    """A norm of the last two axes: "fro" Frobenius, 1 (-1) the largest (smallest) column sum of magnitudes, inf (-inf) that of the rows.
-
-    Those that need singular values ("nuc", 2, -2) are refused.
+    """A norm of the last two axes: "fro" Frobenius, 1 (-1) the largest (smallest) column sum of magnitudes, inf (-inf) that of the rows;
+    2 (-2) the largest (smallest) singular value, "nuc" their sum, as `fl.linalg.svdvals` has them.
     """
     t = tensor(x, "matrix_norm")
     if t.ndim < 2:
@@ -231,9 +233,14 @@ def matrix_norm(x: Any, keepdims: bool = False, *, ord: float | str = "fro") -> 
     if ord == "fro":
         result, over = _norm(t, (-2, -1), 2.0)
         return expanded(result, over) if keepdims else result
-    if isinstance(ord, bool) or ord not in (1, -1, math.inf, -math.inf):
-        why = "it needs singular values, which the language does not compute" if ord in ("nuc", 2, -2) else "there is no such order"
-        raise refuse("A304", f"matrix_norm: ord={ord!r}", why, '"fro", 1, -1, inf or -inf')
+    if isinstance(ord, bool) or ord not in (*_SINGULAR, 1, -1, math.inf, -math.inf):
+        raise refuse("A304", f"matrix_norm: ord={ord!r}", "there is no such order", '"fro", "nuc", 1, -1, 2, -2, inf or -inf')
+    if ord in _SINGULAR:
+        from ..linalg import svdvals
+
+        values = svdvals(t)
+        result, _ = reduced(_SINGULAR[ord], values, -1, lambda i: values[i])
+        return expanded(result, (t.ndim - 2, t.ndim - 1)) if keepdims else result
     down = builtins.abs(float(ord)) == 1
     sums, _ = reduced("sum", t, -2 if down else -1, lambda i: E.unary("abs", real(t[i])), name="sum")
     result, _ = reduced("max" if float(ord) > 0 else "min", sums, -1, lambda i: sums[i])

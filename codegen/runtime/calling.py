@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -18,13 +18,17 @@ Array = np.ndarray[Any, Any]
 @dataclass(frozen=True)
 class Extern:
     """One call in a kernel's place. It has the arguments of a kernel: tensors of `dtypes`, the result last. The function is given those at
-    the positions `operands`, if the bool at position `taken` says so or there is none; `stage` is the path of what it makes."""
+    the positions `operands`, if the bool at position `taken` says so or there is none; `stage` is the path of what it makes.
+
+    Of a function that returns arrays of several `ranks` the result is all of their elements in a row, and the last operand, which the
+    function is not given, holds their extents."""
 
     stage: str
     function: Callable[..., Any]
     dtypes: tuple[np.dtype[Any], ...]
     operands: tuple[int, ...]
     taken: int | None = None
+    ranks: tuple[int, ...] = ()
 
     def __call__(self, *tensors: Any) -> None:
         """Raises RunError: the function raises, or returns another shape or type than the stage has."""
@@ -32,15 +36,26 @@ class Extern:
             return
         target = _array(tensors[len(self.dtypes) - 1], self.dtypes[-1], True)
         given = [_array(tensors[k], self.dtypes[k], False) for k in self.operands]
+        shapes = _parted(given.pop(), self.ranks) if self.ranks else [target.shape]
         try:
-            found = np.asarray(self.function(*given))
+            found = self.function(*given)
+            arrays = [np.asarray(x) for x in found] if self.ranks else [np.asarray(found)]
         except Exception as error:
             asked = f"the function of {self.stage} raised {type(error).__name__}: {error}"
             raise run_error(run_problem("R123", asked)) from error
-        if found.shape != target.shape or found.dtype != target.dtype:
-            asked = f"the function of {self.stage} returned {found.dtype.name}{list(found.shape)}"
-            raise run_error(run_problem("R123", asked, f"the stage is {target.dtype.name}{list(target.shape)}"))
-        target[...] = found
+        if [(x.shape, x.dtype) for x in arrays] != [(n, target.dtype) for n in shapes]:
+            asked = f"the function of {self.stage} returned {', '.join(f'{x.dtype.name}{list(x.shape)}' for x in arrays)}"
+            raise run_error(run_problem("R123", asked, f"the stage is {', '.join(f'{target.dtype.name}{list(n)}' for n in shapes)}"))
+        if self.ranks:
+            np.concatenate([x.ravel() for x in arrays], out=target)
+        else:
+            target[...] = arrays[0]
+
+
+def _parted(extents: Array, ranks: Sequence[int]) -> list[tuple[int, ...]]:
+    """The shapes of these ranks whose extents stand in a row."""
+    rest = iter(extents.tolist())
+    return [tuple(next(rest) for _ in range(rank)) for rank in ranks]
 
 
 class _Memory:
@@ -68,6 +83,7 @@ def externs(manifest: Mapping[str, Any], given: Mapping[str, Callable[..., Any]]
             tuple(map(numpy_dtype, e["dtypes"])),
             tuple(e["operands"]),
             e.get("taken"),
+            tuple(e.get("ranks", ())),
         )
         for name, e in manifest.get("externs", {}).items()
     }

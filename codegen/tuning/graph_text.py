@@ -145,7 +145,7 @@ def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
         s.clock and [nodes.number(s.clock.axis), s.clock.group, s.clock.reverse],
         None if s.when is None else nodes.number(s.when),
         s.turn and [s.turn.group, s.turn.next, s.turn.condition, list(s.turn.around)],
-        s.extern and [_found(s, s.extern), [[nodes.number(a), to_json(n)] for a, n in s.extern.reading], s.extern.conditional],
+        s.extern and _extern_data(s, s.extern, nodes),
         s.loss,
     ]
 
@@ -161,10 +161,14 @@ def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
     return Stage(i, path, method, own, shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, loop, extern, loss)
 
 
+def _extern_data(s: Stage, extern: Extern, nodes: _Nodes) -> list[Any]:
+    return [_found(s, extern), [[nodes.number(a), to_json(n)] for a, n in extern.reading], extern.conditional, list(extern.ranks)]
+
+
 def _extern_of(path: str, data: Sequence[Any], nodes: Sequence[Expr]) -> Extern:
-    function, reading, conditional = data
+    function, reading, conditional, ranks = data
     axes = _axes([n for n, _ in reading], nodes)
-    return Extern(imported(path, function), tuple(zip(axes, (extent_of(n) for _, n in reading), strict=True)), conditional)
+    return Extern(imported(path, function), tuple(zip(axes, (extent_of(n) for _, n in reading), strict=True)), conditional, tuple(ranks))
 
 
 def _found(s: Stage, extern: Extern) -> str | None:

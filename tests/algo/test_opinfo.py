@@ -13,7 +13,7 @@ SLICE = [
 
 
 def test_every_operator_is_compared_or_said_not_to_be() -> None:
-    compared = {own for own, _ in TABLE.values()}
+    compared = {own for own, _ in TABLE.values() if not own.startswith("linalg.")}
     assert set(ops.__all__) - {*ops.ALIASES} == (compared - {"getitem"}) | {*ABSENT}
     assert not compared & {*ABSENT}
 

@@ -79,7 +79,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda x: fl.einsum(x), "names the axes"),
     (lambda x: fl.einsum(x, [0, 99, 1]), "from 0 to 51"),
     (lambda x: fl.empty((2, 3)), "would have none"),
-    (lambda x: fl.matrix_norm(x, ord=2), "singular values"),
+    (lambda x: fl.matrix_norm(x, ord=3), "no such order"),
     (lambda x: fl.diagonal(x, 0, 1, 1), "given twice"),
     (lambda x: fl.roll(x, (1, 2, 3), (0, 1)), "3 shifts for 2 axes"),
     (lambda x: fl.repeat(x, [1, 2, 3], 0), "its extent is 2"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.building import constant, function, operator, scope
@@ -291,3 +292,12 @@ def test_models_that_are_refused(code: str, fn: Any) -> None:
     with pytest.raises(AlgorithmError) as caught:
         fn()
     assert caught.value.problems[0].code == code
+
+
+def test_a_function_of_functions_is_a_model() -> None:
+    doubled = fl.trace(fl.vmap(lambda x: x * 2), inputs={"x": fl.f32("n")})
+    np.testing.assert_array_equal(doubled.run(np.float32([1, 2])), np.float32([2, 4]))
+    ruled = fl.trace(fl.custom_vjp(lambda x: x, lambda x: (x * 3, None), lambda _, g: (g,)), inputs={"x": fl.f32("n")})
+    np.testing.assert_array_equal(ruled.run(np.float32([1, 2])), np.float32([3, 6]))
+    with pytest.raises(fl.AlgorithmError, match="for it"):
+        fl.trace(lambda x: fl.vmap(lambda x, *, k: x * k)(x, k=2), inputs={"x": fl.f32("n")})

@@ -146,6 +146,33 @@ def test_a_result_of_another_shape_is_refused() -> None:
     np.testing.assert_array_equal(made(np.ones(2, np.float32)), [1, 1])
 
 
+def eigen(x: Any) -> Any:
+    n = x.shape[0]
+    values, vectors = fl.extern(np.linalg.eigh, [(n,), (n, n)], fl.f32, x + fl.matrix_transpose(x), name="eigh")
+    return {"restored": (vectors * values) @ fl.matrix_transpose(vectors), "inverse": fl.linalg.inv(x), "largest": fl.max(values)}
+
+
+def test_several_results(tmp_path: Path) -> None:
+    g = fl.trace(eigen, inputs={"x": fl.f32("n", "n")})
+    again = graph_of(json.loads(json.dumps(graph_data(g))), {})
+    made = fl.compile(g)
+    driver.build(g, None, tmp_path / "made")
+    loaded = fl.load(tmp_path / "made")
+    for n in (1, 2, 17):
+        x = data(n, n) + 3 * np.eye(n, dtype=np.float32)
+        for got in (made(x), loaded(x), again.run(x)):
+            np.testing.assert_allclose(got["restored"], x + x.T, atol=1e-4)
+            np.testing.assert_allclose(got["inverse"] @ x, np.eye(n), atol=1e-4)
+        for found in compare(g, None, (x,), made(x)):
+            assert found.ok, found.text()
+    turned = fl.trace(lambda x: fl.extern(np.linalg.eigh, [x.shape, x.shape[:1]], fl.f32, x, name="eigh"), inputs={"x": fl.f32("n", "n")})
+    for call in (turned.run, fl.compile(turned)):
+        with pytest.raises(fl.RunError) as error:
+            call(np.eye(2, dtype=np.float32))
+        text = str(error.value)
+        assert "eigh returned float32[2], float32[2, 2]" in text and "the stage is float32[2, 2], float32[2]" in text
+
+
 def test_a_built_model_finds_its_functions_by_name(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("import numpy as np\ndef backwards(x):\n    return x[::-1]\n", encoding="utf-8")
     (tmp_path / "m.py").write_text(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from .elementwise import ELEMENTWISE
+from .factorisations import FACTORISATIONS
 from .networks import NETWORKS
 from .places import PLACES
 from .reductions import REDUCTIONS
 
-TABLE = {**ELEMENTWISE, **REDUCTIONS, **PLACES, **NETWORKS}
+TABLE = {**ELEMENTWISE, **REDUCTIONS, **PLACES, **NETWORKS, **FACTORISATIONS}
 _LISTS = {
     "PyTorch does not have it": [
         "alibi", "bilateral_filter", "box_filter", "cached_attention", "closing", "constant", "dilate", "edge", "erode",
