@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -84,6 +84,16 @@ class Graph:
     def by_id(self) -> Mapping[int, Leaf | Stage]:
         everything: tuple[Leaf | Stage, ...] = (*self.leaves, *self.stages)
         return {t.id: t for t in everything}
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """The paths of all leaves and stages."""
+        return frozenset(t.path for t in self.by_id.values())
+
+    @cached_property
+    def positions(self) -> Mapping[int, int]:
+        """By id of a stage, its position among the stages."""
+        return {s.id: n for n, s in enumerate(self.stages)}
 
     @cached_property
     def outputs(self) -> frozenset[int]:
@@ -182,6 +192,30 @@ class Graph:
             for m in self.methods
         )
         return replace(self, stages=ordered(stages), methods=methods)
+
+    def spliced(self, old: Stage, new: Sequence[Stage], readers: Sequence[Stage] = ()) -> Graph:
+        """The graph with `new`, the last of which (if any) has old's id, where `old` stands, and `readers` for the stages of their ids.
+        All read only what stands before them, so that recurrences and loops alone have to be put in order again."""
+        at = self.stages.index(old)
+        stages = [*self.stages[:at], *new, *self.stages[at + 1 :]]
+        for reader in readers:
+            stages[stages.index(self.by_id[reader.id])] = reader  # type: ignore[arg-type]
+        if any(s.clock is not None or s.turn is not None for s in new):
+            return self.with_stages(stages)
+        made = replace(self, stages=tuple(stages))
+        made._take_over(self, old, (*new, *readers))
+        return made
+
+    def _take_over(self, before: Graph, old: Stage, new: Iterable[Stage]) -> None:
+        """What is indexed of the graph that this one was made of, with what changed. The graph before will index itself again if it is
+        asked again: of a long line of graphs only the last is."""
+        if (found := before.__dict__.pop("by_id", None)) is not None:
+            by_id = dict(found)
+            del by_id[old.id]
+            by_id.update((s.id, s) for s in new)
+            self.__dict__["by_id"] = by_id
+        if (paths := before.__dict__.pop("paths", None)) is not None:
+            self.__dict__["paths"] = (paths - {old.path}).union(s.path for s in new)
 
     def text(self) -> str:
         name = self.path_of

@@ -129,7 +129,7 @@ def host_call(g: Graph, plan: KernelPlan) -> tuple[Kernel, list[Problem], Mappin
 
 
 def kernel_plan(scheduled: Scheduled, group: Group, number: int, suffix: str = "") -> KernelPlan:
-    stages = tuple(s for s in scheduled.graph.stages if s.id in set(group.stages))
+    stages = tuple(s for i in group.stages if (s := scheduled.graph.stage(i)) is not None)
     method = stages[-1].method
     inner = stages[-1].path[len(method) + 1 :] or stages[-1].name
     name = re.sub(r"\W", "_", f"{method}_{number}_{inner}{suffix}")[:120]

@@ -95,7 +95,7 @@ def group_stages(
     for r in order:
         inside = set(members_of[r])
         outputs = frozenset(i for i in inside if i in g.outputs or any(c.id not in inside for c in g.consumers[i]))
-        groups.append(Group(tuple(members_of[r]), outputs, {i: p for i, p in placements.items() if i in inside}))
+        groups.append(Group(tuple(members_of[r]), outputs, {i: placements[i] for i in members_of[r] if i in placements}))
     return tuple(groups)
 
 

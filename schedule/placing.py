@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph
-from fluorite.algo.stages import Stage
+from fluorite.algo.stages import Leaf, Stage
 
 from .directives import ComputeAt, Directive, Fold, StoreAt
 from .grouping import Keeping, Placement
@@ -106,31 +106,29 @@ def _refused(s: Stage, d: Directive, code: str, asked: str, why: str, *try_: str
 
 def between(g: Graph, start: int, end: int) -> set[int]:
     """Stages that read `start` and are read by `end`, directly or not."""
-
-    def neighbours(i: int, forward: bool) -> tuple[int, ...]:
-        stage = g.stage(i)
-        return tuple(c.id for c in g.consumers[i]) if forward else stage.sources if stage is not None else ()
-
-    def reached(i: int, forward: bool) -> set[int]:
-        seen: set[int] = set()
-        pending = [i]
-        while pending:
-            new = [n for n in neighbours(pending.pop(), forward) if n not in seen]
-            seen |= set(new)
-            pending += new
-        return seen
-
-    return (reached(start, True) & reached(end, False)) - {start, end}
+    forward = _reached(start, lambda i: (c.id for c in g.consumers[i]), _within(g, start, end))
+    backward = _reached(end, lambda i: s.sources if (s := g.stage(i)) is not None else (), _within(g, start, end))
+    return (forward & backward) - {start, end}
 
 
 def _reaches(g: Graph, start: int, goal: int) -> bool:
     """Whether goal reads start, directly or not."""
-    pending, seen = [start], set()
+    return start == goal or goal in _reached(start, lambda i: (c.id for c in g.consumers[i]), _within(g, start, goal))
+
+
+def _within(g: Graph, start: int, end: int) -> Callable[[int], bool]:
+    """Whether something may lie on a way from `start` to `end`: outside loops, stages read only what stands before them."""
+    first, last = g.by_id[start], g.by_id[end]
+    low = -1 if isinstance(first, Leaf) or first.clock or first.turn else g.positions[start]
+    high = len(g.stages) if isinstance(last, Leaf) or last.clock or last.turn else g.positions[end]
+    return lambda i: low <= g.positions.get(i, -2) <= high
+
+
+def _reached(start: int, neighbours: Callable[[int], Iterable[int]], within: Callable[[int], bool]) -> set[int]:
+    seen: set[int] = set()
+    pending = [start]
     while pending:
-        i = pending.pop()
-        if i == goal:
-            return True
-        if i not in seen:
-            seen.add(i)
-            pending += [c.id for c in g.consumers[i]]
-    return False
+        new = {i for i in neighbours(pending.pop()) if i not in seen and within(i)}
+        seen |= new
+        pending += new
+    return seen

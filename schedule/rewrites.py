@@ -65,13 +65,8 @@ def _fresh_id(g: Graph) -> int:
     return max(g.by_id) + 1
 
 
-def _insert(g: Graph, old: Stage, *new: Stage) -> Graph:
-    """The graph with `old` replaced by `new`, of which the last keeps old's id."""
-    return g.with_stages([y for s in g.stages for y in (new if s.id == old.id else (s,))])
-
-
 def _free_path(g: Graph, s: Stage, path: str, place: Place) -> str:
-    if any(t.path == path for t in g.by_id.values()):
+    if path in g.paths:
         raise refused(place, "P220", s, f"{path} exists already", "a rewrite makes a stage of a new name", "into: another name")
     return path
 
@@ -103,7 +98,7 @@ def cache(g: Graph, s: Stage, d: Cache) -> tuple[Graph, Stage]:
         when=_when(s, fresh),
     )
     copy = replace(s, value=Read(acc.id, tuple(inner), s.dtype), reduction=None)
-    return _insert(g, s, acc, copy), copy
+    return g.spliced(s, (acc, copy)), copy
 
 
 def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
@@ -156,7 +151,7 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
     )
     at = (last, *s.axes) if first else (*s.axes, last)
     total = replace(s, value=Read(partial.id, at, s.dtype), reduction=Reduction(reduction.kind, (last,), (factor,)))
-    return _insert(g, s, partial, total), total
+    return g.spliced(s, (partial, total)), total
 
 
 def find_best(g: Graph, s: Stage, d: FindBest) -> tuple[Graph, Stage]:
@@ -190,7 +185,7 @@ def find_best(g: Graph, s: Stage, d: FindBest) -> tuple[Graph, Stage]:
         position = binary("add", binary("mul", position, as_expr(n)), a)
     first = where(held, cast(position, s.dtype), identity("min", s.dtype))
     at = replace(s, value=first, reduction=replace(reduction, kind="min"))
-    return _insert(g, s, best, at), at
+    return g.spliced(s, (best, at)), at
 
 
 def operand(g: Graph, s: Stage, name: str, place: Place, verb: str) -> Leaf | Stage:
@@ -249,7 +244,7 @@ def stage_in(g: Graph, s: Stage, d: StageIn) -> tuple[Graph, Stage]:
     value, home = Read(t.id, axes, t.dtype), _beside(s, t)
     copy = Stage(_fresh_id(g), path, s.method, axes, t.shape, t.dtype, value, None, op=s.op, origin="derived", source=s.source, **home)
     new = redirect(s, {t.id: copy.id})
-    return _insert(g, s, copy, new), new
+    return g.spliced(s, (copy, new)), new
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +327,7 @@ def _stage_in_margin(g: Graph, s: Stage, t: Leaf | Stage, margin: Margin, path: 
         t.dtype,
     )
     new = replace(s, value=rewrite(s.value, lambda e: moved if e is margin.guarded else None))
-    return _insert(g, s, copy, new), new
+    return g.spliced(s, (copy, new)), new
 
 
 def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
@@ -405,7 +400,7 @@ def pack(g: Graph, s: Stage, d: Pack) -> tuple[Graph, Stage]:
         return Read(packed.id, tuple(simplify(i, s.ranges) for i in index), t.dtype)
 
     new = replace(s, value=rewrite(s.value, read))
-    return _insert(g, s, packed, new), new
+    return g.spliced(s, (packed, new)), new
 
 
 def _when(s: Stage, to: Mapping[Axis, Axis]) -> Expr | None:
@@ -434,10 +429,11 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
         raise _of_recurrence(s, place, "compute_inline")
     if s.id in g.outputs:
         raise refused(place, "P225", s, f"compute_inline: {s.name} is a result of {s.method}", "it must be stored", "compute_root")
-    if s.id in g.handed:
+    readers = [x for x in g.stages if s.id in x.sources]
+    if s.extern is not None or any(x.extern is not None for x in readers):
         why = "a function of NumPy arrays makes it, or is given it"
         raise refused(place, "P225", s, f"compute_inline: {s.name}", why, "compute_root")
-    if s.id in g.carried:
+    if s.is_carry or any(x.is_carry and x.turn and s.id in (x.turn.next, x.turn.condition) for x in readers):
         why = "it is stored for the next turn"
         raise refused(place, "P225", s, f"compute_inline: {s.name} is what a loop carries, makes or asks at each turn", why, "compute_root")
 
@@ -447,11 +443,9 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
                 return substitute_axes(s.value, dict(zip(s.axes, e.index, strict=True)))
             return None
 
-        if s.id not in reader.sources:
-            return reader
         value = simplify(rewrite(reader.value, rule), reader.ranges)
         if (why := excess(value)) is not None:
             raise refused(place, "P225", s, f"compute_inline: {s.name} makes of {reader.name} {why[0]}", why[1], "compute_root")
         return replace(reader, value=value, when=None if reader.when is None else simplify(rewrite(reader.when, rule), reader.ranges))
 
-    return replace(g, stages=tuple(put(x) for x in g.stages if x.id != s.id))  # still producers first
+    return g.spliced(s, (), [put(x) for x in readers])

@@ -171,16 +171,17 @@ class _Work:
             tuple((i, at.owner, at.loop) for i, at in self.placements().items()),
         )
         made = default(self.graph, undecided)
-        remaining = {path: list(_in_order(ds)) for path, ds in made.items()}
-        progress = True
-        while progress:
-            progress = False
-            for path, todo in remaining.items():
-                stage = next((s for s in self.graph.stages if s.path == path), None)
-                while todo and stage is not None:
-                    self._rewrite(stage, todo.pop(0)[1], "default")
-                    stage = next(s for s in self.graph.stages if s.path == path)
-                    progress = True
+        remaining = {path: rewrites for path, ds in made.items() if (rewrites := [d for _, d in _in_order(ds)])}
+        while True:
+            ids = {s.path: s.id for s in self.graph.stages}
+            ready = [path for path in remaining if path in ids]  # the others are of stages that these make
+            if not ready:
+                break
+            for path in ready:
+                for d in remaining.pop(path):
+                    stage = self.graph.stage(ids[path])
+                    assert stage is not None
+                    self._rewrite(stage, d, "default")
         for path, ds in made.items():
             self.chosen[path], self.decided_by[path] = ds, "default"
 
@@ -188,7 +189,8 @@ class _Work:
         for s in self.graph.stages:
             d = next((d for d in self.chosen.get(s.path, ()) if isinstance(d, ComputeInline)), None)
             if d is not None:
-                current = next(t for t in self.graph.stages if t.id == s.id)
+                current = self.graph.stage(s.id)
+                assert current is not None
                 readers = frozenset(c.id for c in self.graph.stages if s.id in c.sources)
                 try:
                     self._become(inline(self.graph, current, d), "inline", f"compute_inline of {s.path}")
@@ -209,21 +211,21 @@ class _Work:
     # ------------------------------------------------------------ grouping
     def together(self) -> tuple[tuple[tuple[int, ...], Place], ...]:
         """The plan's groups: their stages, and where each group is written."""
-        out = []
+        out, pool = [], Pool(self.graph.stages)
         for n, group in enumerate(self.plan.fusion.groups):
             place = self.plan.fusion.place_of("groups", n)
             try:
-                out += [(tuple(s.id for s in g), place) for g in bind(group, self.graph.stages, place, self.graph.name)]
+                out += [(tuple(s.id for s in g), place) for g in bind(group, pool, place, self.graph.name)]
             except PlanError as error:
                 self._note(error)
         return tuple(out)
 
     def apart(self) -> tuple[tuple[Stage, Stage, Place], ...]:
-        out = []
+        out, pool = [], Pool(self.graph.stages)
         for n, pair in enumerate(self.plan.fusion.never):
             place = self.plan.fusion.place_of("never", n)
             try:
-                for g in bind(pair, self.graph.stages, place, self.graph.name):
+                for g in bind(pair, pool, place, self.graph.name):
                     out += [(a, b, place) for k, a in enumerate(g) for b in g[k + 1 :]]
             except PlanError as error:
                 self._note(error)

@@ -163,13 +163,15 @@ def select(
     raise PlanError(_nothing(parsed, pool, place, program) if hints else place.problem("P101", _matches_nothing(parsed, program)))
 
 
-def bind(selectors: Sequence[str], candidates: Iterable[C], place: Place = NOWHERE, program: str = "the program") -> list[list[C]]:
+def bind(
+    selectors: Sequence[str], candidates: Iterable[C] | Pool[C], place: Place = NOWHERE, program: str = "the program"
+) -> list[list[C]]:
     """The groups of a fusion group or a fused parameter: one per method and binding of the wildcards, members in order.
 
     The k-th wildcard stands for the same text in every selector. Scopes mean all below them. Raises PlanError as `select`, and P105 where
     a binding lacks a member.
     """
-    pool = Pool(candidates)
+    pool = pool_of(candidates)
     rows: list[list[tuple[str, tuple[str, ...], C]]] = []
     for text in selectors:
         parsed = parse_selector(text, place)

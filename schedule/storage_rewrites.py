@@ -67,7 +67,7 @@ def pad(g: Graph, s: Stage, d: Directive, multiples: Mapping[str, int]) -> tuple
     if value is not s.value and any(isinstance(e, Op) and e.op in ("where", "select") for e in walk(s.value)):
         value = substitute(s.value, dict(last))  # a condition may be what keeps a read inside
     new = replace(s, extents=extents, value=value)
-    return g.with_stages([new if x.id == s.id else x for x in g.stages]), new
+    return g.spliced(s, (new,)), new
 
 
 def layout(g: Graph, s: Stage, d: Layout) -> tuple[Graph, Stage]:
@@ -85,10 +85,7 @@ def layout(g: Graph, s: Stage, d: Layout) -> tuple[Graph, Stage]:
     def turned(e: Expr) -> Expr | None:
         return Read(e.source, tuple(e.index[k] for k in order), e.dtype) if isinstance(e, Read) and e.source == s.id else None
 
-    def reader(x: Stage) -> Stage:
-        return rewritten(x, turned) if s.id in x.sources else x
-
-    return g.with_stages([new if x.id == s.id else reader(x) for x in g.stages]), new
+    return g.spliced(s, (new,), [rewritten(x, turned) for x in g.stages if s.id in x.sources]), new
 
 
 def _refused(place: Place, s: Stage, asked: str, why: str, *try_: str) -> PlanError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 
 from fluorite.algo.dtypes import kind
 from fluorite.algo.expr import Axis, Expr, Op
@@ -142,7 +143,8 @@ def after_inlining(g: Graph, undecided: Undecided) -> Chosen:
     chosen = Chosen(g, undecided, {g.path_of(i): (ComputeInline(),) for i in inlined}, inlined, written=g)
     for s in g.stages:
         if s.id in inlined:
-            current = next(t for t in chosen.graph.stages if t.id == s.id)
+            current = chosen.graph.stage(s.id)
+            assert current is not None
             if current.earlier:  # others of its recurrence have been written into it
                 chosen.inlined.discard(s.id)
                 del chosen.directives[s.path]
@@ -157,7 +159,7 @@ def anchor(g: Graph, undecided: Undecided) -> dict[str, Directives]:
     out: dict[str, Directives] = {}
     for i, owner, loop in undecided.anchors:
         found = between(g, i, owner)
-        for s in g.stages:
+        for s in (g.stages[n] for n in sorted(g.positions[k] for k in (*found, owner))):
             if s.id == owner and owner in undecided.stages:
                 if s.clock is not None or scatters(s, False) or sorts(s, False):
                     out[s.path] = ()
@@ -378,20 +380,23 @@ def _is_whole(chosen: Chosen, p: Stage) -> bool:
 
 
 def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool]) -> list[Stage]:
-    """Free producers of root, nearest first, whose readers are all inside and join each of them."""
+    """Free producers of root in their order, whose readers are all inside and join each of them."""
     g = chosen.graph
     inside = {root.id}
     members: list[Stage] = []
-    changed = True
-    while changed:
-        changed = False
-        for p in reversed(g.stages):
-            if p.id in inside or p.clock or not chosen.free(p) or _is_whole(chosen, p) or not all(chosen.may_fuse(i, p.id) for i in inside):
-                continue
-            readers = g.consumers[p.id]
-            if readers and all(c.id in inside for c in readers) and all(joins(c, p) for c in readers):
-                inside.add(p.id)
-                members.append(p)
-                changed = True
-    order = [s.id for s in g.stages]
-    return sorted(members, key=lambda s: order.index(s.id))
+    nearest = [-g.positions[i] for i in root.sources if g.stage(i) is not None]  # what reads a stage stands after it: seen before it
+    heapify(nearest)
+    while nearest:
+        p = g.stages[-heappop(nearest)]
+        if p.id in inside or p.clock or not chosen.free(p) or _is_whole(chosen, p):
+            continue
+        readers = g.consumers[p.id]
+        if not all(c.id in inside for c in readers) or not all(joins(c, p) for c in readers):
+            continue
+        if all(chosen.may_fuse(i, p.id) for i in inside):
+            inside.add(p.id)
+            members.append(p)
+            for i in p.sources:
+                if g.stage(i) is not None:
+                    heappush(nearest, -g.positions[i])
+    return members[::-1]
