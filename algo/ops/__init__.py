@@ -58,6 +58,7 @@ from .products import dot, linear, matmul, outer
 from .reductions import all, any, argmax, argmin, count_nonzero, max, mean, min, prod, std, sum, var
 from .scatter import gather_nd, scatter, scatter_add, scatter_max, scatter_min, scatter_nd
 from .segments import bincount, segment_max, segment_mean, segment_min, segment_sum
+from .sets import isin
 from .signs import copysign, nextafter, positive, signbit
 from .sorting import argsort, median, nonzero, quantile, searchsorted, sort, top_k, unique
 from .resizing import pixel_shuffle, pixel_unshuffle, resize
@@ -214,6 +215,7 @@ __all__: list[str] = [
     "invert",
     "irfft",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "kl_div",

@@ -142,6 +142,7 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
         )
         for name, fn in (("median", lambda x: fl.median(x)), ("quantile", lambda x: fl.quantile(x, 0.25)))
     },
+    "isin": (lambda x, w: fl.isin(x, w), {"x": X, "w": fl.f32("v=9")}, f"isin[{FEATURES} | k]"),
     "searchsorted": (lambda x, w: fl.searchsorted(w, x), {"x": X, "w": fl.f32("k=9")}, f"searchsorted[{FEATURES} | k]"),
     "nms": (
         lambda b, s: fl.nms(b, s, 0.5, 3), {"b": fl.f32("box", 4), "s": fl.f32("box")},

@@ -150,6 +150,10 @@ def multi_dot(tensors: Any) -> Any:
     return result
 
 
+def isin(x: Any, values: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    return fl.isin(x, values, invert=invert)
+
+
 def matrix_power(x: Any, n: int) -> Any:
     unless(n >= 0, "the inverse of a matrix")
     return fl.matrix_power(x, n)
@@ -170,7 +174,7 @@ REDUCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "diff": ("diff", diff), "softmax": ("softmax", normalized(fl.softmax)), "log_softmax": ("log_softmax", normalized(fl.log_softmax)),
     "nn.functional.softmin": ("softmin", normalized(fl.softmin)), "logsumexp": ("logsumexp", logsumexp), "sort": ("sort", sort),
     "msort": ("sort", lambda x: fl.sort(x, 0)), "argsort": ("argsort", argsort), "topk": ("top_k", topk),
-    "searchsorted": ("searchsorted", searchsorted), "bincount": ("bincount", bincount),
+    "searchsorted": ("searchsorted", searchsorted), "isin": ("isin", isin), "bincount": ("bincount", bincount),
     **dict.fromkeys(("matmul", "mm", "bmm", "mv"), ("matmul", fl.matmul)), "__rmatmul__": ("matmul", lambda x, y: fl.matmul(y, x)),
     "linalg.multi_dot": ("matmul", multi_dot), "dot": ("dot", fl.dot), "outer": ("outer", fl.outer), "einsum": ("einsum", einsum),
     "kron": ("kron", fl.kron), "tensordot": ("tensordot", tensordot), "linalg.vecdot": ("vecdot", vecdot), "cross": ("cross", cross),
