@@ -31,6 +31,7 @@ _HOMES = {
     **dict.fromkeys(_LANGUAGE, "fluorite.algo"),
     **dict.fromkeys(_COMPILER, "fluorite.codegen"),
     "ExecutionPlan": "fluorite.schedule",
+    "extent": "fluorite.algo.counts",
     "trace": "fluorite.algo.program",
 }
 _MODULES = {
@@ -43,7 +44,7 @@ def _names() -> list[str]:
     from fluorite.algo import ops
     from fluorite.algo.unbuilt import UNBUILT
 
-    return [*_HOMES, *_MODULES, "extent", *ops.__all__, *UNBUILT]
+    return [*_HOMES, *_MODULES, *ops.__all__, *UNBUILT]
 
 
 def __getattr__(name: str) -> Any:
@@ -58,8 +59,6 @@ def __getattr__(name: str) -> Any:
         found = getattr(import_module(_HOMES[name]), name)
     elif name in _MODULES:
         found = import_module(_MODULES[name])
-    elif name == "extent":
-        found = import_module("fluorite.algo.extent").symbol
     else:
         ops, unbuilt = import_module("fluorite.algo.ops"), import_module("fluorite.algo.unbuilt")
         if name in ops.__all__:
@@ -145,7 +144,7 @@ if TYPE_CHECKING:
         vmap,
         while_loop,
     )  # fmt: skip
-    from fluorite.algo.extent import symbol as extent
+    from fluorite.algo.counts import extent
     from fluorite.algo.ops import *
     from fluorite.algo.ops import random
     from fluorite.algo.program import trace

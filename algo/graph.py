@@ -22,7 +22,8 @@ class Method:
     `result` mirrors what it returned: nested dict, list or tuple of ids, None for nothing. `updates` has, by the path of each parameter
     or state that the method assigns, the stage that is its new value; each has a stage of its own. `batch` is the symbol of the batch, and
     `reader` the attribute of the Program that inputs are read from. `ragged` has, by the padded tensor of each ragged input, its lengths:
-    an input too, shared by those whose lengths are the same, that a call leaves out where it gives lists.
+    an input too, shared by those whose lengths are the same, that a call leaves out where it gives lists. `counts` are the inputs that are
+    the number of their first extent.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Method:
     batch: str | None = None
     reader: str | None = None
     ragged: Mapping[int, int] = field(default_factory=dict)
+    counts: frozenset[int] = frozenset()
 
     @property
     def outputs(self) -> tuple[int, ...]:
@@ -181,6 +183,11 @@ class Graph:
         chosen = [m for m in self.methods if method in (None, m.name)]
         return tuple(dict.fromkeys(s for m in chosen for i in m.inputs for e in self[i].shape for s in symbols_of(e)))
 
+    def declared(self, method: Method, id: int) -> str:
+        """What an input of a method is: float32[h, w]; of a ragged one its padded tensor."""
+        leaf = self[id]
+        return "extent" if id in method.counts else f"{leaf.dtype}[{', '.join(map(str, leaf.shape))}]"
+
     def path_of(self, id: int) -> str:
         return self.by_id[id].path
 
@@ -219,10 +226,10 @@ class Graph:
 
     def text(self) -> str:
         name = self.path_of
-        lines = [f"graph {self.name}"]
+        lines, counts = [f"graph {self.name}"], {i for m in self.methods for i in m.counts}
         for leaf in self.leaves:
             dims = ", ".join(f"{n}={e}" if n and n != str(e) else str(e) for n, e in zip(leaf.axis_names, leaf.shape, strict=True))
-            lines.append(f"  {leaf.kind} {leaf.path}: {leaf.dtype}[{dims}]")
+            lines.append(f"  {leaf.kind} {leaf.path}: {'extent' if leaf.id in counts else f'{leaf.dtype}[{dims}]'}")
         for m in self.methods:
             lines.append(f"  method {m.name}({', '.join(self[i].name for i in m.inputs)})")
             lines += [f"    {s.text(name)}" for s in self.stages_of(m.name)]

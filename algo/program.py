@@ -83,7 +83,7 @@ def inputs_of(fn: Callable[..., Any], given: Mapping[str, Spec] | None = None) -
         raise refuse("A124", f"the annotations of {inner.__name__}", f"{type(e).__name__}: {e}") from None
     found: dict[str, Spec] = {}
     for name, p in inspect.signature(inner).parameters.items():
-        declared = (given or {}).get(name) or spec(hints.get(name))
+        declared = spec((given or {}).get(name) or hints.get(name), name)
         if declared is not None and p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY):
             error = refuse(
                 "A125", f"parameter {str(p).split(':')[0]!r}", "an input is one tensor that can be given by position and by name"
@@ -186,11 +186,14 @@ def _require_same(builder: Builder, method: str, fn: Callable[..., Any], before:
 def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: Mapping[str, Spec] | None) -> Method:
     info = getattr(fn, "__fluorite_method__", None)
     builder.begin(name, isinstance(info, MethodInfo) and info.training)
-    ids, ragged, groups = list[int](), dict[int, int](), dict[Any, tuple[Direct, Tensor]]()
+    ids, ragged, groups, counts = list[int](), dict[int, int](), dict[Any, tuple[Direct, Tensor]](), set[int]()
     arguments: dict[str, Any] = {}
     for k, s in inputs_of(fn, inputs).items():
         t = arguments[k] = _input(builder, name, k, s)
         ids.append(t.source)
+        if s.counts:
+            arguments[k] = s.shape[0]
+            counts.add(t.source)
         if s.ragged:
             if s.shape[:2] not in groups:
                 lengths = _input(builder, name, f"{k}.lengths", Spec("int32", s.axis_names[:1], s.shape[:1]))
@@ -215,7 +218,7 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
     except AlgorithmError as error:
         raise placed(error, _first_line(fn), name) from None
     _require_known_symbols(builder, name, ids)
-    return Method(name, tuple(ids), tree, inspect.getdoc(fn) or "", updates, ragged=ragged)
+    return Method(name, tuple(ids), tree, inspect.getdoc(fn) or "", updates, ragged=ragged, counts=frozenset(counts))
 
 
 def _input(builder: Builder, method: str, name: str, s: Spec) -> Direct:

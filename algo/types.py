@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .counts import extent
 from .expr import refuse
 from .extent import Extent, symbol
 from .ragged import Ragged, ragged_dimensions
@@ -19,15 +20,17 @@ def declared(dtype: str, shape: Sequence[Extent], ragged: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Spec:
-    """An input's dtype, axis names and extents; of a ragged one, those of its padded tensor."""
+    """An input's dtype, axis names and extents; of a ragged one, those of its padded tensor. `counts`: a call gives the number that the
+    first extent is, and there are no elements."""
 
     dtype: str
     axis_names: tuple[str | None, ...]
     shape: tuple[Extent, ...]
     ragged: bool = False
+    counts: bool = False
 
     def __str__(self) -> str:
-        return declared(self.dtype, self.shape, self.ragged)
+        return "extent" if self.counts else declared(self.dtype, self.shape, self.ragged)
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,12 @@ u8, u16, u32, u64 = DType("uint8"), DType("uint16"), DType("uint32"), DType("uin
 boolean = DType("bool")
 
 
-def spec(value: Any) -> Spec | None:
-    """The Spec in an annotation, if it is one."""
+def spec(value: Any, name: str = "") -> Spec | None:
+    """The Spec in the annotation of an input of this name, if it is one."""
     if isinstance(value, Spec):
         return value
+    if value is extent:
+        return Spec("bool", (name, None), (symbol(name), 0), counts=True)
     if isinstance(value, DType):
         return Spec(value.dtype_name, (), ())
     return next((m for m in getattr(value, "__metadata__", ()) if isinstance(m, Spec)), None)

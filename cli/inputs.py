@@ -31,11 +31,11 @@ def of_graph(graph: Graph, given: Iterable[str], method: str | None) -> dict[str
     """The same for a traced model, as arrays of the declared types."""
     import numpy as np
 
-    leaves: dict[str, Any] = {
-        graph[i].path.rsplit("/", 1)[-1]: graph[i] for m in graph.methods if method in (None, m.name) for i in m.inputs
-    }
+    chosen = [m for m in graph.methods if method in (None, m.name)]
+    leaves: dict[str, Any] = {graph[i].path.rsplit("/", 1)[-1]: graph[i] for m in chosen for i in m.inputs}
+    counts = {graph[i].path.rsplit("/", 1)[-1] for m in chosen for i in m.counts}
     return {
-        name: value if isinstance(value, np.ndarray) else np.asarray(value, leaves[name].dtype)
+        name: value if isinstance(value, np.ndarray) else np.asarray(value, None if name in counts else leaves[name].dtype)
         for name, value in read_inputs(given, leaves.values()).items()
     }
 

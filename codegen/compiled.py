@@ -160,6 +160,7 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
                 "shape": [to_json(e) for e in g[i].shape],
                 "buffer": numbers[i],
                 **({"lengths": g[m.ragged[i]].name} if i in m.ragged else {}),
+                **({"counts": True} if i in m.counts else {}),
             }
             for i in m.inputs
         ],

@@ -158,7 +158,7 @@ def _quoted(text: str) -> str:
 
 
 def _stub_inputs(spec: MethodSpec) -> str:
-    inputs = [f"{i.name}: _Input" for i in spec.arguments]
+    inputs = [f"{i.name}: {'int' if i.counts else '_Input'}" for i in spec.arguments]
     if all(i.name != "out" for i in spec.arguments):
         inputs += ["*", f"out: {_stub_result(spec)} | None = None"]
     return ", ".join(inputs)

@@ -31,7 +31,10 @@ def prebuilt(
     graph: Graph, plan: ExecutionPlan, notes: tuple[str, ...], target: CodeTarget, make: Callable[[], Compiled], use: bool = True
 ) -> tuple[dict[str, Any], Path]:
     """The manifest and the library of a model; `make` compiles it if they are not there. Raises what `make` raises."""
-    docs = [f"{m.name}({m.inputs} {dict(m.ragged)}) {m.result} {dict(m.updates)} {m.batch} {m.reader} {m.doc}" for m in graph.methods]
+    docs = [
+        f"{m.name}({m.inputs} {dict(m.ragged)} {sorted(m.counts)}) {m.result} {dict(m.updates)} {m.batch} {m.reader} {m.doc}"
+        for m in graph.methods
+    ]
     key = key_of(compiler_hash(), TVM, TVM_FFI, repr(target), graph.name, structure_hash(graph), *docs, plan.to_yaml(), *notes)
     if use and (found := _read(cached_path(key))) is not None:
         return found

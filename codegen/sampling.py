@@ -14,6 +14,7 @@ from fluorite.algo.errors import Problem, RunError
 from fluorite.algo.expr import Read
 from fluorite.algo.extent import Extent, evaluate, symbols_of
 from fluorite.algo.graph import Graph, Method
+from fluorite.algo.interpreter.weak import as_count
 from fluorite.algo.parameters import initial_parameters
 from fluorite.algo.rewriting import walk
 from fluorite.algo.stages import Leaf
@@ -121,7 +122,18 @@ def given_inputs(graph: Graph, method: str, arrays: Mapping[str, Array]) -> tupl
                 why="some inputs of the method are given, so all must be",
             )
         )
-    return None if missing else tuple(array for array in found.values() if array is not None)
+    if missing:
+        return None
+    counts = graph.method(method).counts
+    return tuple(_given(leaf, array, leaf.id in counts) for leaf in leaves if (array := found[leaf.name]) is not None)
+
+
+def _given(leaf: Leaf, array: Array, counts: bool) -> Array:
+    """An input as kernels have it: of a number that is an extent, an array of no elements with it. Raises RunError."""
+    made = as_count(leaf, array, "the inputs") if counts else array
+    if isinstance(made, Problem):
+        raise RunError(made)
+    return made
 
 
 def work(graph: Graph, method: str, extents: Mapping[str, int]) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,7 +11,7 @@ from ..extent import Extent, Symbol, evaluate, symbols_of
 from ..graph import Graph, Method
 from ..stages import Leaf
 from .padding import padded
-from .weak import Array, as_array, declared, problem
+from .weak import Array, as_array, as_count, declared, problem
 
 
 def choose(graph: Graph, method: str | None) -> Method:
@@ -33,7 +33,7 @@ def take(graph: Graph, method: Method, inputs: tuple[Any, ...], named: Mapping[s
     lists = len(method.ragged) > 0 and len(inputs) + len(named) < len(leaves)
     wanted = [leaf for leaf in leaves if leaf.id not in method.ragged.values()] if lists else leaves
     given = dict(zip((leaf.name for leaf in wanted), inputs, strict=False))
-    signature = ", ".join(f"{leaf.name}: {declared(leaf)}" for leaf in wanted) or "none"
+    signature = ", ".join(f"{leaf.name}: {graph.declared(method, leaf.id)}" for leaf in wanted) or "none"
     if len(inputs) > len(wanted):
         wrong.append(problem("R101", f"{label}: {len(inputs)} inputs given, expected {signature}"))
     for name, value in named.items():
@@ -44,28 +44,29 @@ def take(graph: Graph, method: Method, inputs: tuple[Any, ...], named: Mapping[s
             wrong.append(problem("R103", f"{label}: there is no input {name}", *(f"did you mean {n}" for n in near)))
         else:
             given[name] = value
-    wrong += [problem("R101", f"{label}: {leaf.name} is missing, expected {declared(leaf)}") for leaf in wanted if leaf.name not in given]
+    missing = [leaf for leaf in wanted if leaf.name not in given]
+    wrong += [problem("R101", f"{label}: {leaf.name} is missing, expected {graph.declared(method, leaf.id)}") for leaf in missing]
     if lists and not wrong:
         given |= padded([(leaf, graph[method.ragged[leaf.id]].name) for leaf in wanted if leaf.id in method.ragged], given, label)
     arrays: dict[int, Array] = {}
     for leaf in leaves:
         if leaf.name not in given:
             continue
-        made = as_array(leaf, given[leaf.name], label)
+        made = (as_count if leaf.id in method.counts else as_array)(leaf, given[leaf.name], label)
         if isinstance(made, Problem):
             wrong.append(made)
         else:
             arrays[leaf.id] = made
     if wrong:
         raise RunError(wrong)
-    symbols = bind([(leaf, arrays[leaf.id]) for leaf in leaves], label, wrong)
+    symbols = bind([(leaf, arrays[leaf.id]) for leaf in leaves], label, wrong, method.counts)
     if wrong:
         raise RunError(wrong)
     return arrays, symbols
 
 
-def bind(tensors: list[tuple[Leaf, Array]], label: str, wrong: list[Problem]) -> dict[str, int]:
-    """The value of every symbol; disagreements go to `wrong`."""
+def bind(tensors: list[tuple[Leaf, Array]], label: str, wrong: list[Problem], counts: Container[int] = ()) -> dict[str, int]:
+    """The value of every symbol; disagreements go to `wrong`. `counts` are the ids of inputs that are given as a number."""
     symbols: dict[str, int] = {}
     origin: dict[str, str] = {}
     for leaf, array in tensors:
@@ -78,8 +79,9 @@ def bind(tensors: list[tuple[Leaf, Array]], label: str, wrong: list[Problem]) ->
             if any(s not in symbols for s in symbols_of(e)):
                 wrong.append(problem("R105", f"{label}: {leaf.name} has extent {e}, which no input determines"))
             elif evaluate(e, symbols) != n:
-                wrong.append(problem("R105", f"{label}: {name} is {symbols[name]} in {origin[name]}, but {n} in {leaf.name}" if name else
-                                      f"{label}: {leaf.name} has shape {array.shape}, expected {declared(leaf)}"))
+                whole = f"is {n}, expected {e}" if leaf.id in counts else f"has shape {array.shape}, expected {declared(leaf)}"
+                both = f"{name} is {symbols[name]} in {origin[name]}, but {n} in {leaf.name}" if name else f"{leaf.name} {whole}"
+                wrong.append(problem("R105", f"{label}: {both}"))
     return symbols
 
 

@@ -10,6 +10,7 @@ from ..dtypes import kind
 from ..errors import Problem
 from ..stages import Leaf
 from ..types import declared as in_words
+from ..wellformed import LARGEST
 
 Array = np.ndarray[Any, Any]
 _RANK = {"bool": 0, "int": 1, "float": 2}
@@ -53,6 +54,17 @@ def as_array(leaf: Leaf, value: Any, label: str) -> Array | Problem:
     if array.ndim != len(leaf.shape):
         return problem("R105", f"{where} has shape {array.shape}, {expected}")
     return array
+
+
+def as_count(leaf: Leaf, value: Any, label: str) -> Array | Problem:
+    """The number that a call gives for an extent as an array of no elements that has it; such an array as it is."""
+    if isinstance(value, np.ndarray) and value.shape[1:] == (0,):
+        return value
+    whole = isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "iu")
+    if isinstance(value, bool) or not whole or not 0 <= int(value) <= LARGEST:
+        asked = f"{label}: {leaf.name} is {value!r}" if np.ndim(value) == 0 else f"{label}: {leaf.name} is of type {type(value).__name__}"
+        return problem("R104", f"{asked}, expected an extent", "a whole number from 0 on")
+    return np.empty((int(value), 0), bool)
 
 
 def problem(code: str, asked: str, *try_: str) -> Problem:

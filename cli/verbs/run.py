@@ -45,7 +45,8 @@ def run(
         method = method_named([m.name for m in asked.graph.methods], method)
         made = compiled(asked.graph, asked.plan, sizes, weights, seed, cache)
     spec = method_of(made, method)
-    inputs = read_inputs(given, spec.inputs)
+    counted = {i.name: sizes[i.name] for i in spec.inputs if i.counts and i.name in sizes}
+    inputs = {**counted, **read_inputs(given, spec.inputs)}
     if missing := [i.name for i in spec.inputs if i.name not in inputs]:
         raise usage(
             "run",

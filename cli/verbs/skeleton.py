@@ -21,7 +21,7 @@ def skeleton(graph: Graph, algorithm: Algorithm, folder: Path) -> str:
     if symbols := graph.symbols():
         lines.append(f"# extents: {{{', '.join(f'{s}: {{between: [1, 4096]}}' for s in symbols)}}}")
     for m in graph.methods:
-        inputs = ", ".join(f"{graph[i].path.rsplit('/', 1)[-1]}: {graph[i].dtype}[{', '.join(map(str, graph[i].shape))}]" for i in m.inputs)
+        inputs = ", ".join(f"{graph[i].path.rsplit('/', 1)[-1]}: {graph.declared(m, i)}" for i in m.inputs)
         lines.append(f"# {m.name}({inputs})")
     lines.append("# precision: {compute: bf16, keep: []}   # narrower types than the algorithm's; stages PATH/cast hold what is rounded")
     lines.append("# memory: {limit: 2GiB, recompute: []}   # what a call may take; stages that are computed again for late readers")

@@ -15,6 +15,7 @@ from .tensors import adopt
 _WEAK = (bool, int, float, list, tuple)
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2}  # dtype kinds by what a weak value of them may become
 _CPU = 1
+LARGEST_EXTENT = 1 << 48
 
 
 class Refused(Exception):
@@ -31,6 +32,8 @@ def as_array(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
         return value  # type: ignore[no-any-return]
     if kind is float and not spec.shape and spec.numpy.kind == "f":
         return np.array(value, spec.numpy)
+    if spec.counts:
+        return _count(label, spec, value)
     expected = f"expected {spec.text()}"
     if kind in _WEAK:
         array = _weak(label, spec, value, expected)
@@ -47,6 +50,15 @@ def as_array(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
     if array.dtype.newbyteorder("=") != spec.numpy:
         raise Refused(run_problem("R104", f"{label}: {spec.name} is {array.dtype.name}, {expected}", *_cast(spec, array)))
     return array
+
+
+def _count(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
+    """A number as an array of no elements that has this extent."""
+    whole = isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "iu")
+    if isinstance(value, bool) or not whole or not 0 <= int(value) < LARGEST_EXTENT:
+        asked = f"{label}: {spec.name} is {value!r}" if np.ndim(value) == 0 else f"{label}: {spec.name} is of type {type(value).__name__}"
+        raise Refused(run_problem("R104", f"{asked}, expected an extent", "a whole number from 0 on"))
+    return np.empty((int(value), 0), spec.numpy)
 
 
 def rank_problem(label: str, spec: TensorSpec, array: np.ndarray[Any, Any]) -> Problem | None:
@@ -119,7 +131,8 @@ def bind(label: str, method: MethodSpec, shapes: Sequence[tuple[int, ...]]) -> t
             wrong.append(_disagreement(label, spec, axis, shapes[i], symbols, source))
     for name, value in symbols.items():
         if name in method.symbols and (why := method.symbols[name].refusal(value)):
-            wrong.append(run_problem("R107", f"{label}: {name} is {value} in {source[name]}, {why}"))
+            where = f" in {source[name]}" if source[name] != name else ""
+            wrong.append(run_problem("R107", f"{label}: {name} is {value}{where}, {why}"))
     return symbols, wrong
 
 
@@ -134,6 +147,8 @@ def _disagreement(
     label: str, spec: TensorSpec, axis: int, shape: tuple[int, ...], symbols: Mapping[str, int], source: Mapping[str, str]
 ) -> Problem:
     extent = spec.shape[axis]
+    if spec.counts and not isinstance(extent, str):
+        return run_problem("R105", f"{label}: {spec.name} is {shape[axis]}, expected {text(extent)}")
     if isinstance(extent, str):
         return run_problem("R105", f"{label}: {extent} is {symbols[extent]} in {source[extent]}, but {shape[axis]} in {spec.name}")
     known = "" if isinstance(extent, int) or not _known(extent, symbols) else f", and {text(extent)} is {evaluate(extent, symbols)} here"

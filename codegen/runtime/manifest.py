@@ -24,7 +24,8 @@ SEAL = "seal"
 @dataclass(frozen=True)
 class TensorSpec:
     """A named tensor: an input or a parameter. `given` is the type of the algorithm, where a plan stores a parameter in another.
-    `lengths` is the input that says how long each row of a ragged one is."""
+    `lengths` is the input that says how long each row of a ragged one is. One that `counts` is given as the number of its first extent, and
+    has no elements."""
 
     name: str
     dtype: str
@@ -32,9 +33,12 @@ class TensorSpec:
     buffer: int = -1
     given: str = ""
     lengths: str = ""
+    counts: bool = False
 
     def text(self) -> str:
-        """`float32[h, w]`, and `float32[n, t*, 32]` of a ragged one."""
+        """`float32[h, w]`, `float32[n, t*, 32]` of a ragged one, and `extent` of one that is a number."""
+        if self.counts:
+            return "extent"
         stars = ["*" if self.lengths and axis == 1 else "" for axis in range(len(self.shape))]
         return f"{self.dtype}[{', '.join(text(n) + star for n, star in zip(self.shape, stars, strict=True))}]"
 
@@ -266,4 +270,5 @@ def _step(raw: Mapping[str, Any]) -> Step:
 
 def _tensor(raw: Mapping[str, Any]) -> TensorSpec:
     numpy_dtype(raw["dtype"])
-    return TensorSpec(raw["name"], raw["dtype"], tuple(raw["shape"]), raw.get("buffer", -1), raw.get("given", ""), raw.get("lengths", ""))
+    marks = raw.get("buffer", -1), raw.get("given", ""), raw.get("lengths", ""), raw.get("counts", False)
+    return TensorSpec(raw["name"], raw["dtype"], tuple(raw["shape"]), *marks)

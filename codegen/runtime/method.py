@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import padding
-from .arguments import Refused, as_array, bind, rank_problem
+from .arguments import LARGEST_EXTENT, Refused, as_array, bind, rank_problem
 from .errors import Problem, run_error, run_problem
 from .extents import shape_of
 from .feeding import Feed
@@ -99,7 +99,10 @@ class Method:
         return out
 
     def ordered(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Inputs by name in the order in which the method takes them. Raises RunError."""
+        """Inputs by name in the order in which the method takes them; an extent that is not among them is that of the others. Raises
+        RunError."""
+        known = {e: n for i in self.spec.inputs if i.name in named for e, n in zip(i.shape, np.shape(named[i.name]), strict=False)}
+        named = {**{i.name: known[i.shape[0]] for i in self.spec.inputs if i.counts and i.shape[0] in known}, **named}
         if named.keys() != set(self._names):
             self._refuse_count((), named)
         return tuple(named[name] for name in self._names)
@@ -116,7 +119,7 @@ class Method:
 
     def peak(self, extents: Mapping[str, int]) -> Peak:
         """The memory of one call with these extents. Raises RunError."""
-        if wrong := [n for n, e in extents.items() if not isinstance(e, int | np.integer) or not 0 <= e < 1 << 48]:
+        if wrong := [n for n, e in extents.items() if not isinstance(e, int | np.integer) or not 0 <= e < LARGEST_EXTENT]:
             raise run_error(
                 *(run_problem("R108", f"{self.label}: {n} = {extents[n]!r} is no extent", "an integer from 0 on") for n in wrong)
             )

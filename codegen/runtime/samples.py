@@ -31,6 +31,8 @@ class Samples:
     def count(self, args: Sequence[Any]) -> int:
         """The extent of the axis of the batch in these inputs; 1 where there is none."""
         for a, i, p in zip(args, self.spec.inputs, self.inputs):  # noqa: B905    # a wrong number of inputs is told elsewhere
+            if p and i.counts:
+                return int(a)
             shape = np.shape(a)
             if p and len(shape) == len(i.shape):
                 return int(shape[p[0]])

@@ -269,3 +269,16 @@ def test_progress_in_lines_and_as_a_bar() -> None:
     assert "3/10" in screen.getvalue() and "best 1 ms, 2.00 times" in screen.getvalue() and "12 s left" in screen.getvalue()
     with progress(Terminal("tune", quiet=True, stderr=screen)) as watch:
         assert isinstance(watch, Lines)
+
+
+def test_an_extent_is_set_as_a_number(here: Path) -> None:
+    (here / "ramp.py").write_text(
+        'import fluorite as fl\n\n\ndef ramp(n: fl.extent, x: fl.f32[fl.Tensor]):\n    return fl.stage(lambda i: x * i, extents={"i": n})\n'
+    )
+    for given in (("--set", "n=4"), ("--extents", "n=4")):
+        ran = fluorite("run", "ramp.py", *given, "--set", "x=0.5", "--json")
+        assert ran.document["result"]["outputs"]["out"]["value"] == [0, 0.5, 1, 1.5], ran.err
+    assert fluorite("check", "ramp.py", "--set", "n=5", "--set", "x=2").code == 0
+    wrong = fluorite("run", "ramp.py", "--set", "n=2.5", "--set", "x=1")
+    assert wrong.code == 1 and "n is 2.5, expected an extent" in wrong.err
+    assert "# ramp(n: extent, x: float32[])" in fluorite("plan", "init", "ramp.py").out
