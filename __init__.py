@@ -23,8 +23,8 @@ _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
     "PlanError", "Problem", "Program", "Ragged", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "can_cast", "cond", "custom_vjp",
     "extern", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "finfo", "function", "grad", "gradients", "i16", "i32", "i64", "i8", "iinfo",
-    "isdtype", "jvp", "method", "param", "recurrence", "result_type", "scan", "scope", "stage", "state", "stop_gradient", "switch", "u16",
-    "u32", "u64", "u8", "value_and_grad", "vjp", "vmap", "while_loop",
+    "isdtype", "jvp", "method", "param", "recurrence", "reduce", "result_type", "scan", "scope", "stage", "state", "stop_gradient",
+    "switch", "u16", "u32", "u64", "u8", "value_and_grad", "vjp", "vmap", "while_loop",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -132,6 +132,7 @@ if TYPE_CHECKING:
         optim,
         param,
         recurrence,
+        reduce,
         result_type,
         scan,
         scope,
@@ -202,6 +203,7 @@ if TYPE_CHECKING:
         "param",
         "random",
         "recurrence",
+        "reduce",
         "result_type",
         "scan",
         "scope",

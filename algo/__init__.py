@@ -5,6 +5,7 @@ from __future__ import annotations
 from .autodiff import custom_vjp, grad, gradients, jvp, stop_gradient, value_and_grad, vjp, vmap
 from .branching import cond, switch
 from .building import function, scope
+from .combining import reduce
 from .dtypes import DTYPES, canonical
 from .errors import AlgorithmError, ArtifactError, BuildError, FluoriteError, InternalError, PlanError, Problem, RunError
 from .expr import Expr
@@ -30,6 +31,6 @@ __all__ = [
     "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Ragged", "Reduction", "RunError", "Spec",
     "Stage", "Tensor", "Unbuilt", "bf16", "boolean", "can_cast", "canonical", "cond", "custom_vjp", "extern", "f8e4m3", "f8e5m2", "f16",
     "f32", "f64", "finfo", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "iinfo", "isdtype", "jvp", "method", "param",
-    "recurrence", "result_type", "scan", "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64", "value_and_grad",
-    "vjp", "vmap", "while_loop",
+    "recurrence", "reduce", "result_type", "scan", "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64",
+    "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

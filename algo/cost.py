@@ -50,12 +50,13 @@ def cost(graph: Graph, s: Stage) -> Cost:
     length = volume(s.reduction.extents) if s.reduction else 1
     iterations = volume(loop_extents(s))
     floats = integers = 0
-    for e in walk(s.value):
+    combiner = s.reduction.combiner if s.reduction is not None else None
+    for e in (n for part in (s.value, *(combiner.results if combiner is not None else ())) for n in walk(part)):
         match e:
             case Op(op=op, dtype=dtype) if not is_index(e) and dtype != "bool" and (op in _ONE or op in REAL):
                 weight = 1 if op in _ONE else FUNCTION_FLOPS
                 floats, integers = (floats + weight, integers) if kind(dtype) == "float" else (floats, integers + weight)
-    if s.reduction is not None:
+    if s.reduction is not None and combiner is None:
         inner = s.value.dtype
         floats, integers = (floats + 1, integers) if kind(inner) == "float" else (floats, integers + 1)
     return Cost(points, iterations, iterations * floats, iterations * integers, iterations * len(s.reads),

@@ -19,6 +19,9 @@ from .errors import AlgorithmError, Problem
 from .extent import Dim, Extent
 from .numpy_calls import OwnOperators
 
+if TYPE_CHECKING:
+    from .combiners import Combiner
+
 E = TypeVar("E", bound="Expr")
 
 
@@ -255,14 +258,24 @@ class Op(Expr):
 
 
 @dataclass(frozen=True, eq=False)
+class Scalar(Expr):
+    """An argument of what a reduction combines with."""
+
+    name: str
+    dtype: str
+    weak: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
 class Reduce(Expr):
-    """A reduction inside an expression; tracing makes a stage of it."""
+    """A reduction inside an expression; tracing makes a stage of it. `combiner` is that of the kind "reduce"."""
 
     kind: str
     axes: tuple[Axis, ...]
     extents: tuple[Extent | None, ...]
     body: Expr
     dtype: str
+    combiner: Combiner | None = None
     weak: ClassVar[bool] = False
 
     def _operands(self) -> tuple[Expr, ...]:
@@ -533,5 +546,5 @@ def strong(e: Expr, dtype: str | None = None) -> Expr:
 
 __all__ = [
     "ARITHMETIC", "COMPARISON", "FLOATS", "INTEGERS", "LOGICAL", "REAL", "SYMBOL", "Access", "Axis", "Const", "Expr", "Op", "Read",
-    "Reduce", "Size", "as_expr", "axis", "binary", "cast", "common", "fold", "power", "refuse", "strong", "unary", "where",
+    "Reduce", "Scalar", "Size", "as_expr", "axis", "binary", "cast", "common", "fold", "power", "refuse", "strong", "unary", "where",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from .expr import SYMBOL, Access, Axis, Const, Expr, Op, Read, Reduce, Size
+from .expr import SYMBOL, Access, Axis, Const, Expr, Op, Read, Reduce, Scalar, Size
 from .rewriting import landings, walk
 
 _LARGE = 500
@@ -73,6 +73,8 @@ class _Writer:
                 return repr(v)
             case Axis():
                 return self.labels.get(e, e.name)
+            case Scalar():
+                return e.name
             case Size():
                 return str(e.extent) if e.extent.is_atom else f"({e.extent})"
             case Read():
@@ -81,6 +83,8 @@ class _Writer:
                 return f"{e.tensor.label}[{', '.join(map(self.text, e.index))}]"
             case Reduce():
                 return f"{e.kind}({', '.join(a.name for a in e.axes)} | {self.text(e.body)})"
+            case Op(op="tuple"):
+                return f"({', '.join(map(self.text, e.args))})"
             case Op(op="cast"):
                 return f"{e.dtype}({self.text(e.args[0])})"
             case Op(op=op) if op in _LEVEL:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .dtypes import NARROW
-from .expr import Expr, Op, Reduce, as_expr, axis, cast, refuse
+from .expr import Axis, Expr, Op, Reduce, as_expr, axis, cast, refuse
 from .extent import Dim, Extent
 from .tensor import in_body
 from .wellformed import LARGEST, axis_parameters, extent_of
@@ -40,16 +40,14 @@ def unrounded(e: Expr) -> Expr:
 
 def reduce(kind: str, fn: Callable[..., Any], over: Mapping[str, int | tuple[int, int] | Extent] | None = None) -> Expr:
     """kind over the lambda's axes. `over` gives extents, or (low, high) ranges, of axes that no read bounds."""
-    if not in_body():
-        raise refuse(
-            "A115",
-            f"fl.{kind}(lambda ...)",
-            "a reduction over index lambdas stands inside a stage",
-            f"fl.stage(lambda i: fl.{kind}(lambda k: x[i, k]))",
-            f"fl.{kind}(x, axis=...)",
-        )
+    require_body(f"fl.{kind}(lambda ...)", f"fl.stage(lambda i: fl.{kind}(lambda k: x[i, k]))", f"fl.{kind}(x, axis=...)")
     names = axis_parameters(fn, f"fl.{kind}")
     return reduce_axes(kind, names, fn, over)
+
+
+def require_body(asked: str, *instead: str) -> None:
+    if not in_body():
+        raise refuse("A115", asked, "a reduction over index lambdas stands inside a stage", *instead)
 
 
 def _range(given: Any, name: str) -> tuple[Extent, Extent | None]:
@@ -71,7 +69,10 @@ def _range(given: Any, name: str) -> tuple[Extent, Extent | None]:
     return ends[0], extent_of(ends[1] - ends[0], name, "over")
 
 
-def reduce_axes(kind: str, names: Sequence[str], fn: Callable[..., Any], over: Mapping[str, Any] | None = None) -> Expr:
+def elements(
+    kind: str, names: Sequence[str], fn: Callable[..., Any], over: Mapping[str, Any] | None
+) -> tuple[tuple[Axis, ...], tuple[Extent | None, ...], Any]:
+    """The axes of a reduction, their extents as far as `over` says them, and what fn gives at each place."""
     if not names:
         raise refuse(
             "A119", f"fl.{kind} over nothing", "its lambda has no parameter, so there is no axis to reduce", f"fl.{kind}(lambda k: x[k])"
@@ -87,7 +88,12 @@ def reduce_axes(kind: str, names: Sequence[str], fn: Callable[..., Any], over: M
         axes.append(a)
         extents.append(extent)
         values.append(a + low)
-    inner = as_expr(fn(*values))
+    return tuple(axes), tuple(extents), fn(*values)
+
+
+def reduce_axes(kind: str, names: Sequence[str], fn: Callable[..., Any], over: Mapping[str, Any] | None = None) -> Expr:
+    axes, extents, element = elements(kind, names, fn, over)
+    inner = as_expr(element)
     if kind in ("any", "all"):
         dtype = "bool"
     elif kind.startswith("arg"):
@@ -96,9 +102,9 @@ def reduce_axes(kind: str, names: Sequence[str], fn: Callable[..., Any], over: M
         dtype = ACCUMULATOR[inner.dtype]
         inner = cast(inner, dtype)
     elif kind in ("sum", "prod") and inner.dtype in NARROW and not inner.weak:
-        return cast(Reduce(kind, tuple(axes), tuple(extents), wide(inner), "float32"), inner.dtype)
+        return cast(Reduce(kind, axes, extents, wide(inner), "float32"), inner.dtype)
     else:
         dtype = inner.dtype
-    return Reduce(kind, tuple(axes), tuple(extents), inner, dtype)
+    return Reduce(kind, axes, extents, inner, dtype)
 
 

@@ -26,7 +26,7 @@ def with_operands(e: E, new: tuple[Expr, ...]) -> E:
         case Op():
             return Op(e.op, new, e.dtype, e.weak)  # type: ignore[return-value]
         case Reduce():
-            return Reduce(e.kind, e.axes, e.extents, new[0], e.dtype)  # type: ignore[return-value]
+            return Reduce(e.kind, e.axes, e.extents, new[0], e.dtype, e.combiner)  # type: ignore[return-value]
     return e
 
 

@@ -65,7 +65,7 @@ def loop_extents(s: Stage) -> tuple[Extent, ...]:
 
 def has_identity(s: Stage) -> bool:
     """Whether the reduction of the stage over no elements is a value: that of its kind, or the one that a scatter's body names."""
-    return s.reduction is None or s.reduction.kind in ("sum", "prod", "any", "all") or s.scatter is not None
+    return s.reduction is None or s.reduction.kind in ("sum", "prod", "any", "all", "reduce") or s.scatter is not None
 
 
 # ---------------------------------------------------------------- where(conditions, value, identity)

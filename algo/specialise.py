@@ -9,7 +9,7 @@ from .expr import Expr, Size, as_expr, refuse
 from .extent import Extent, substitute, symbol
 from .graph import Graph
 from .linear import simplify
-from .stages import Leaf, Reduction, Stage, rewritten
+from .stages import Leaf, Stage, rewritten
 
 
 def specialise(g: Graph, values: Mapping[str, int], method: str | None = None) -> Graph:
@@ -42,7 +42,7 @@ def specialise(g: Graph, values: Mapping[str, int], method: str | None = None) -
         if negative:
             given = ", ".join(f"{k}={v}" for k, v in values.items())
             raise refuse("A141", f"{s.path} with {given}", f"its axis {negative[0]} would have the extent {negative[1]}", "larger extents")
-        reduction = s.reduction and Reduction(s.reduction.kind, s.reduction.axes, tuple(map(extent, s.reduction.extents)))
+        reduction = s.reduction and replace(s.reduction, extents=tuple(map(extent, s.reduction.extents)))
         reads = s.extern and replace(s.extern, reading=tuple((a, extent(n)) for a, n in s.extern.reading))
         new = replace(rewritten(s, value), extents=extents, reduction=reduction, extern=reads)
         return replace(new, value=simplify(new.value, new.ranges))

@@ -11,11 +11,13 @@ from .clock import Clock, place
 from .dtypes import NARROW, kind
 from .expr import Axis, Expr, Op, Read
 from .extent import Extent
+from .identities import identity
 from .linear import Ranges, linear
 from .printing import show
 from .rewriting import reads, rewrite
 
 if TYPE_CHECKING:
+    from .combiners import Combiner
     from .ranking import Rank
     from .scatter import Scatter
 
@@ -40,11 +42,26 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Reduction:
-    """How a stage combines the values over its reduction axes: sum prod max min any all argmax argmin."""
+    """How a stage combines the values over its reduction axes: sum prod max min any all argmax argmin, or `reduce` with a combiner."""
 
     kind: str
     axes: tuple[Axis, ...]
     extents: tuple[Extent, ...]
+    combiner: Combiner | None = None
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the elements are combined in the order of the axes, or else the result is another one."""
+        return self.kind.startswith("arg") or (self.combiner is not None and not self.combiner.commutes)
+
+    @property
+    def label(self) -> str:
+        """The kind, and what it combines with."""
+        return self.kind if self.combiner is None else f"{self.kind}[{self.combiner.text()}]"
+
+    def identity(self, dtype: str) -> Expr:
+        """What changes nothing, as a value of the stage that reduces."""
+        return identity(self.kind, dtype) if self.combiner is None else self.combiner.element(self.combiner.identity)
 
 
 @dataclass(frozen=True)
@@ -207,7 +224,7 @@ class Stage:
             body = f"{self.extern.label}({', '.join(name(r.source) for r in self.handed)})"
         if self.reduction:
             over = ", ".join(f"{a.name}:{n}" for a, n in zip(self.reduction.axes, self.reduction.extents, strict=True))
-            body = f"{self.reduction.kind}({over} | {body})"
+            body = f"{self.reduction.label}({over} | {body})"
         if self.clock:
             domain += f"; step by step along {self.clock.axis.name}{' from the last' if self.clock.reverse else ''}"
         if self.turn is not None and self.turn.next is not None and self.turn.condition is not None:

@@ -112,22 +112,25 @@ def _emit(
         key = _alpha(e, free)
         if key not in hoisted:
             fresh = {a: axis(a.name) for a in (*free, *e.axes)}
-            inner = Reduce(e.kind, tuple(fresh[a] for a in e.axes), e.extents, substitute(e.body, dict(fresh)), e.dtype)
+            body = substitute(e.body, dict(fresh))
+            inner = Reduce(e.kind, tuple(fresh[a] for a in e.axes), e.extents, body, e.dtype, e.combiner)
             made = _finish(
                 tuple(fresh[a] for a in free), inner, f"{label}/{e.kind}", {fresh[a]: extents[a] for a in fresh}, None, source, "derived"
             )
             hoisted[key] = Access(made, free, made.dtype)
         return hoisted[key]
 
-    value = rewrite(value, hoist) if root is None else Reduce(root.kind, root.axes, root.extents, rewrite(root.body, hoist), root.dtype)
+    value = rewrite(value, hoist) if root is None else with_operands(root, (rewrite(root.body, hoist),))
     return _finish(axes, value, label, extents, dtype, source, origin, number)
 
 
 def _accumulated(value: Expr, dtype: str) -> Expr:
-    """A sum that is rounded to a narrow float at its end, or no longer is, because its stage is given another type."""
+    """A sum that is rounded to a narrow float at its end, or no longer is, because its stage is given another type; and what is made of
+    the result of a user's reduction, which takes place in the type of its identity."""
     if kind(dtype) == "float":
         value = unrounded(value)
-    return cast(value, dtype) if isinstance(value, Reduce) and value.kind in ("sum", "prod") and dtype in NARROW else value
+    rounds = isinstance(value, Reduce) and (value.kind == "reduce" or (value.kind in ("sum", "prod") and dtype in NARROW))
+    return cast(value, dtype) if rounds else value
 
 
 def _finish(
@@ -144,7 +147,7 @@ def _finish(
     builder = current()
     reduction = None
     if isinstance(value, Reduce):
-        reduction = Reduction(value.kind, value.axes, tuple(extents[a] for a in value.axes))
+        reduction = Reduction(value.kind, value.axes, tuple(extents[a] for a in value.axes), value.combiner)
         result, value = value.dtype, value.body
         if dtype is not None and canonical(dtype) != result:
             if reduction.kind in ("any", "all", "argmax", "argmin"):
@@ -260,7 +263,7 @@ def _alpha(e: Reduce, free: tuple[Axis, ...]) -> Any:
             case _:
                 key = id(n)
         keys[n] = parts.setdefault(key, len(parts))
-    return (e.kind, e.dtype, free, tuple(map(str, e.extents)), keys[e.body], tuple(parts))
+    return (e.kind, id(e.combiner), e.dtype, free, tuple(map(str, e.extents)), keys[e.body], tuple(parts))
 
 
 __all__ = ["build_stage", "copied", "resolve", "stage"]

@@ -7,7 +7,6 @@ from typing import Any
 from .errors import AlgorithmError, Problem
 
 UNBUILT: dict[str, tuple[str, str]] = {
-    "reduce": ("a user-defined reduction", "fl.sum, prod, max, min, any, all, argmax or argmin"),
     "dist": ("distributed programs", ""),
     "from_onnx": ("import from ONNX", ""),
     "from_torch": ("import from PyTorch", ""),

@@ -116,6 +116,14 @@ ALGORITHM: dict[str, str] = {
     "A204": "A read lies below the first element. A boundary view such as fl.edge says what lies out there.",
     "A205": "A read lies behind the last element. A boundary view says what lies out there, or extents= shortens the axis.",
     "A206": "A largest or smallest element is asked of an axis that never has one.",
+    "A207": (
+        "fl.reduce takes a function of two elements, an expression of these alone, which makes an element of the same type; a number "
+        "that is its identity; and a function of axes."
+    ),
+    "A208": (
+        "What fl.reduce combines with is not associative, or its identity changes something: the numbers show it. A plan groups the "
+        "elements as it likes, so the result would not be one. An order of one's own is fl.recurrence."
+    ),
     "A301": "A window reaches over more elements than there are, padding included; or the input's channels do not fit the kernels.",
     "A302": "An axis was given that the tensor does not have.",
     "A303": "The elements cannot be arranged in this shape, or cannot be split into equal parts.",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fluorite.algo.dtypes import held, kind
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary, cast
 from fluorite.algo.identities import identity
+from fluorite.algo.rewriting import rewrite
 from fluorite.algo.stages import Stage
 
 from .statements import Buffer, If, Statement, Store, sequence
@@ -28,18 +29,32 @@ def initial(s: Stage) -> tuple[Expr, ...]:
     assert s.reduction is not None
     if s.reduction.kind.startswith("arg"):
         return Const(-1, s.dtype, False), identity(s.reduction.kind, s.value.dtype)
-    return (identity(s.reduction.kind, s.dtype),)
+    return (s.reduction.identity(s.dtype),)
 
 
 COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or", "all": "and"}
+
+
+def together(s: Stage, left: Expr, right: Expr) -> Expr:
+    """What two values of a reduction combine to."""
+    assert s.reduction is not None
+    if s.reduction.combiner is None:
+        return Op(COMBINE[s.reduction.kind], (left, right), s.dtype, False)
+    (combined,) = s.reduction.combiner.of((left,), (right,))
+    return chosen(combined)
+
+
+def chosen(e: Expr) -> Expr:
+    """A choice between values that are there already, so that both sides may be computed."""
+    return rewrite(e, lambda n: Op("select", n.args, n.dtype, n.weak) if isinstance(n, Op) and n.op == "where" else None)
 
 
 def accumulate(s: Stage, target: int, index: tuple[Expr, ...], value: Expr, at: Mapping[Axis, Expr]) -> Statement:
     """state[index] = state[index] combined with value. `at` gives the reduction axes' values, which argmax and argmin need."""
     assert s.reduction is not None
     kind_ = s.reduction.kind
-    if kind_ in COMBINE:
-        return Store(target, index, Op(COMBINE[kind_], (Read(target, index, s.dtype), value), s.dtype, False))
+    if not kind_.startswith("arg"):
+        return Store(target, index, together(s, Read(target, index, s.dtype), value))
     best_buffer = accumulators(s)[1]
     best = Read(best_buffer.id, ZERO, best_buffer.dtype)
     found = Read(target, index, s.dtype)

@@ -85,7 +85,7 @@ CODES: dict[str, str] = {
     "P213": "The memory is too small for what the stage keeps there at a time, or the size is not known when the kernel is built.",
     "P214": (
         "argmax and argmin keep one running best, of equal values the first: no loop over other positions may lie inside their loops, and "
-        "these run in the order of the axes."
+        "these run in the order of the axes. So do those of fl.reduce with a combiner that does not commute."
     ),
     "P215": (
         "Loops inside a vectorised one are serial or unrolled, and their extents are known when the kernel is built. Reorder, so that the "
@@ -104,7 +104,7 @@ CODES: dict[str, str] = {
     "P221": "order: and sizes: of pack and cache speak of the axes of the tensor or stage; order: names each of them once.",
     "P222": (
         "rfactor takes a reduction loop of a sum, product, minimum or the like, and a factor; find_best takes an argmax or argmin, and "
-        "leaves reductions that rfactor takes."
+        "leaves reductions that rfactor takes. Of fl.reduce with a combiner that does not commute, rfactor takes the first loop."
     ),
     "P223": "pack and stage_in name an operand, and the stage reads none of that name, or several.",
     "P224": "Only what is known at build, parameters and constants, can be packed at build. Write when: call for anything else.",

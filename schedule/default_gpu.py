@@ -193,7 +193,7 @@ def _fits_row(root: Stage, m: Stage, depth: int) -> bool:
     """A reduction to one value a row, or something that can be computed again where it is read."""
     if m.reduction is None:
         return follows(m, m, depth)
-    return len(m.axes) == depth and not m.reduction.kind.startswith("arg")
+    return len(m.axes) == depth and not m.reduction.in_order
 
 
 def _rows(root: Stage, members: list[Stage], depth: int) -> Mapping[str, Directives]:
@@ -221,7 +221,7 @@ def _by_block(s: Stage) -> list[Directive]:
 
 def _is_long_reduction(s: Stage) -> bool:
     """A reduction that leaves few values or runs along memory, and is long enough for a block."""
-    if s.reduction is None or s.reduction.kind.startswith("arg"):
+    if s.reduction is None or s.reduction.in_order:
         return False
     total = volume(s.reduction.extents)
     if isinstance(total, int) and total < _ROW_LEAST:

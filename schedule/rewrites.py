@@ -85,7 +85,7 @@ def cache(g: Graph, s: Stage, d: Cache) -> tuple[Graph, Stage]:
     by_name = {a.name: a for a in s.axes}
     fresh = {a: axis(a.name) for a in (*s.axes, *s.reduce_axes)}
     inner = [by_name[n] for n in names]
-    reduction = Reduction(s.reduction.kind, tuple(fresh[a] for a in s.reduce_axes), s.reduction.extents) if s.reduction else None
+    reduction = replace(s.reduction, axes=tuple(fresh[a] for a in s.reduce_axes)) if s.reduction else None
     acc = replace(
         s,
         id=_fresh_id(g),
@@ -104,7 +104,7 @@ def cache(g: Graph, s: Stage, d: Cache) -> tuple[Graph, Stage]:
 def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
     """over k: f(k)  ->  partial[.., l] = over ko: f(ko * factor + l); f = over l: partial[.., l].
 
-    A scatter has l first: the parts of two threads share no cache lines.
+    Where the order counts, f(l * ceil(n / factor) + ko). A scatter has l first: the parts of two threads share no cache lines.
     """
     reduction = s.reduction
     k = next((a for a in s.reduce_axes if a.name == d.axis), None)
@@ -121,16 +121,22 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
     if reduction.kind.startswith("arg"):
         why = "its partial results would be pairs of value and position"
         raise refused(d.at(), "P222", s, f"rfactor of {reduction.kind}", why, "find_best first: it leaves a minimum over positions")
+    if reduction.in_order and k is not reduction.axes[0]:
+        why = f"{reduction.label} does not commute, so that its parts are runs of its first axis"
+        raise refused(d.at("axis"), "P222", s, f"rfactor of {d.axis}", why, f"axis: {reduction.axes[0].name}")
     if d.factor is None:
         raise refused(d.at(), "P222", s, "rfactor needs a factor", "", "factor: 16")
     n, factor = s.ranges[k], d.factor
     fresh = {a: axis(a.name) for a in s.axes}
     outer, inner, last = axis(f"{k.name}_outer"), axis(f"{k.name}_inner"), axis(f"{k.name}_inner")
     others = {a: axis(a.name) for a in s.reduce_axes if a is not k}
-    whole = binary("add", binary("mul", outer, as_expr(factor)), inner)
+    if reduction.in_order:  # each part a run of neighbours
+        whole = binary("add", binary("mul", inner, as_expr(ceildiv(n, factor))), outer)
+    else:
+        whole = binary("add", binary("mul", outer, as_expr(factor)), inner)
     value = substitute_axes(s.value, {**fresh, **others, k: whole})
     if exact_quotient(n, factor) is None:
-        value = where(whole < as_expr(n), value, identity(reduction.kind, value.dtype))
+        value = where(whole < as_expr(n), value, reduction.identity(value.dtype))
     extents = dict(zip(reduction.axes, reduction.extents, strict=True))
     first = s.scatter is not None
     own = tuple(fresh[a] for a in s.axes)
@@ -143,14 +149,14 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
         value=value,
         origin="derived",
         when=_when(s, fresh),
-        reduction=Reduction(
-            reduction.kind,
-            tuple(outer if a is k else others[a] for a in s.reduce_axes),
-            tuple(ceildiv(n, factor) if a is k else extents[a] for a in s.reduce_axes),
+        reduction=replace(
+            reduction,
+            axes=tuple(outer if a is k else others[a] for a in s.reduce_axes),
+            extents=tuple(ceildiv(n, factor) if a is k else extents[a] for a in s.reduce_axes),
         ),
     )
     at = (last, *s.axes) if first else (*s.axes, last)
-    total = replace(s, value=Read(partial.id, at, s.dtype), reduction=Reduction(reduction.kind, (last,), (factor,)))
+    total = replace(s, value=Read(partial.id, at, s.dtype), reduction=replace(reduction, axes=(last,), extents=(factor,)))
     return g.spliced(s, (partial, total)), total
 
 

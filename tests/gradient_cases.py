@@ -128,6 +128,8 @@ OPERATORS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
         ),
         (normal(6, 2),),
     ),
+    "reduce": (lambda x: fl.stage(lambda i: fl.reduce(lambda a, b: a + b - a * b, 0.0, lambda k: fl.sin(x[i, k]))), (normal(3, 5),)),
+    "reduce of two axes": (lambda x: fl.stage(lambda: fl.reduce(fl.logaddexp, -1e30, lambda i, k: x[i, k])), (normal(3, 4),)),
 }
 STATIC = ("conv2d in groups", "gather_nd", "median", "pixel_shuffle", "reshape", "grid_sample", "rfft", "rotary", "prod with zeros")
 """Those that need to know an extent, or of which one shape is the point."""

@@ -3,6 +3,7 @@
 sum gives all to each; prod gives the product of the other elements, also where some are 0. max and min give to the elements that are the
 extremum in equal parts where elements are only moved; where they are computed, two computations of one element may differ in the last
 bit, so the first extremum is found and gets it all. Pooling gives to the first, too. Counts and positions become stages of their own.
+For combiners of the user's see `combining`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ..expr import Const, Expr, Op, Read, as_expr, axis, binary, where
 from ..rewriting import substitute
 from ..stages import Reduction, Stage
 from .algebra import converted, div, masked, mul, number, one, zero
+from .combining import under_combiner
 from .emitting import Emitter
 from .reach import unknown
 
@@ -19,6 +21,8 @@ from .reach import unknown
 def under_reduction(s: Stage, g: Expr, out: Emitter) -> Expr:
     """The adjoint of s.value, at the stage's axes and those of its reduction."""
     assert s.reduction is not None
+    if s.reduction.combiner is not None:
+        return under_combiner(s, s.reduction.combiner, g, out)
     match s.reduction.kind:
         case "sum":
             return g

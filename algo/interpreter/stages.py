@@ -21,8 +21,9 @@ from ..rewriting import axes_of, landings, walk
 from ..scatter import has_identity
 from ..stages import Stage
 from .calling import called
+from .combining import constant, fold
 from .contraction import multiply, splits
-from .elementary import BOUNDARY, OPERATORS, Array, convert, literal
+from .elementary import BOUNDARY, OPERATORS, Array, convert
 from .ranking import rank
 from .reading import Box, gather
 from .scattering import scattered
@@ -103,6 +104,8 @@ class Evaluation:
                 rank(self, s, s.rank, sources, out)
             elif s.scatter is not None:
                 scattered(self, s, s.scatter, sources, out)
+            elif s.reduction.combiner is not None:
+                fold(self, s, s.reduction.combiner, sources, out)
             elif 0 in reduced:
                 out[...] = IDENTITY[s.reduction.kind]
             elif (factors := splits(s, self.working)) is not None:
@@ -247,9 +250,8 @@ class Point:
     def _value(self, e: Expr) -> Array:
         rank = len(self.box.axes)
         match e:
-            case Const(value, dtype):
-                exact = "int64" if e.weak and kind(dtype) == "int" else dtype
-                return convert(literal(value, exact), self.evaluation.working(exact)).reshape((1,) * rank)
+            case Const():
+                return constant(e, self.evaluation.working).reshape((1,) * rank)
             case Size(extent):
                 return np.full((1,) * rank, self.evaluation.size(extent), np.int64)
             case Axis():

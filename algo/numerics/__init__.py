@@ -164,6 +164,11 @@ def tolerance(graph: Graph, method: str | None = None, class_: str = "reassociat
             for i in chosen.ends]
 
 
+def length_of(s: Stage, evaluation: EnclosingEvaluation) -> int:
+    """How many elements a reduction combines."""
+    return int(np.prod(evaluation.extents(s)[1]))
+
+
 def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluation) -> float:
     memo: dict[Any, float] = {}
     for e in walk(s.value):
@@ -177,8 +182,11 @@ def _relative(s: Stage, count: Mapping[int, float], evaluation: EnclosingEvaluat
         memo[e] = worst
     total = memo[s.value]
     if s.reduction is not None and s.reduction.kind in ("sum", "prod") and kind(s.dtype) == "float":
-        length = int(np.prod(evaluation.extents(s)[1]))
+        length = length_of(s, evaluation)
         total += max(length - 1, 0) * accumulation(evaluation.class_, s.dtype)
+    if s.reduction is not None and s.reduction.combiner is not None:
+        steps = {n: evaluation.form(n.dtype) for e in s.reduction.combiner.results for n in walk(e)}
+        total += length_of(s, evaluation) * sum(roundings(n.op) * form.unit for n, form in steps.items() if isinstance(n, Op) and form)
     if s.clock is not None:
         total *= max(evaluation.extents(s)[0][s.tick], 1)
     return total

@@ -19,6 +19,7 @@ from ..stages import Stage
 from .calling import sampled_call
 from .casts import NO_CASTS, Casts, rounded
 from .classes import accumulation, formats
+from .combining import bounded_fold
 from .ranking import ranked
 from .rules import Enclosure, Format, either, loose, operator, settle
 from .scattering import scattered
@@ -85,6 +86,8 @@ class EnclosingEvaluation(Evaluation):
                 return ranked(self, s, s.rank, sources)
             elif s.scatter is not None:
                 return scattered(self, s, s.scatter, sources)
+            elif s.reduction.combiner is not None:
+                bounded_fold(self, s, s.reduction.combiner, sources, out)
             elif 0 in reduced:
                 out.value[...] = IDENTITY[s.reduction.kind]
             elif (factors := splits(s, self.working)) is not None:

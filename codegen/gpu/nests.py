@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fluorite.algo.expr import Expr, Op, Read, as_expr, binary
+from fluorite.algo.expr import Expr, Read, as_expr, binary
 from fluorite.algo.extent import Extent
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuThreads, Split, Vectorize
 from fluorite.schedule.nest import BLOCK, THREAD, Loop, Nest
 
-from ..reductions import COMBINE, accumulators, initial
+from ..reductions import accumulators, initial, together
 from ..statements import Allocate, Buffer, For, If, Statement, Store, sequence, transform
 
 LANES = ("z", "y", "x")
@@ -113,7 +113,7 @@ def block_reduction(s: Stage, nest: Nest, body: Statement, store: Callable[[Expr
     at_start = _all_zero(reducing)
     for loop, left, half in steps:
         other = tuple(binary("add", v, as_expr(half)) if x is loop else v for x, v in zip(own, here, strict=True))
-        combined = Op(COMBINE[s.reduction.kind], (Read(partial.id, here, s.dtype), Read(partial.id, other, s.dtype)), s.dtype, False)
+        combined = together(s, Read(partial.id, here, s.dtype), Read(partial.id, other, s.dtype))
         last = (loop, left, half) == steps[-1]
         test = at_start if last else binary("add", loop.var, as_expr(half)) < as_expr(left)
         parts.append(by_threads(If(test, store(combined) if last else Store(partial.id, here, combined))))

@@ -32,12 +32,14 @@ def check_results(work: Context) -> None:
             )
 
 
-def check_arg(work: Context, s: Stage, nest: Nest) -> None:
-    """argmax and argmin keep one running best: no loop over other positions inside their loops, and no vectors."""
-    if s.reduction is None or not s.reduction.kind.startswith("arg"):
+def check_order(work: Context, s: Stage, nest: Nest) -> None:
+    """argmax and argmin keep one running best: no loop over other positions inside their loops, and no vectors. They run in order, as what
+    does not commute does."""
+    if s.reduction is None or not s.reduction.in_order:
         return
+    best = s.reduction.kind.startswith("arg")
     first = next((n for n, loop in enumerate(nest.loops) if loop.reduction), len(nest.loops))
-    wrong = next((loop for n, loop in enumerate(nest.loops) if not loop.reduction and (n > first or loop.kind == VECTOR)), None)
+    wrong = next((loop for n, loop in enumerate(nest.loops) if best and not loop.reduction and (n > first or loop.kind == VECTOR)), None)
     ds = work.plan.directives.get(s.id, ())
     shaping = [d for kinds in (Reorder | Tile | Vectorize, Fuse | Split) for d in ds if isinstance(d, kinds)]
     place = shaping[0].at() if shaping else NOWHERE
@@ -47,7 +49,7 @@ def check_arg(work: Context, s: Stage, nest: Nest) -> None:
             place.problem(
                 "P214",
                 f"{s.name}: the loops of {s.reduction.kind} no longer run in the order of {axes}",
-                "of equal values the first one counts",
+                "of equal values the first one counts" if best else f"{s.reduction.label} does not commute",
                 (f"keep {axes} in order",),
                 path=s.path,
                 source=s.source,

@@ -39,7 +39,7 @@ def place(work: Context, s: Stage, box: Box, sticking: frozenset[Axis]) -> Place
     nest = replace(nest, guards=tuple(guards))
     work.nests[s.id] = nest
     checks.check_placements(work, s, nest)
-    checks.check_arg(work, s, nest)
+    checks.check_order(work, s, nest)
     checks.check_sort(work, s, nest)
     if work.problems:
         raise PlanError(work.problems)

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fluorite.algo.clock import Clock
+from fluorite.algo.combiners import Combiner
 from fluorite.algo.errors import BuildError
-from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, axis
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Scalar, Size, axis
 from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
 from fluorite.algo.externs import found_again
 from fluorite.algo.graph import Graph, Method
@@ -98,6 +99,8 @@ class _Nodes:
                 return ["const", value, dtype, weak]
             case Axis(name=name, uid=uid):
                 return ["axis", name, uid]
+            case Scalar(name=name, dtype=dtype):
+                return ["scalar", name, dtype]
             case Size(extent=extent):
                 return ["size", to_json(extent)]
             case Read(source=source, index=index, dtype=dtype):
@@ -116,6 +119,8 @@ def _expressions(data: Sequence[Sequence[Any]]) -> list[Expr]:
                 made.append(Const(*rest))
             case "axis":
                 made.append(fresh[rest[1]])
+            case "scalar":
+                made.append(Scalar(*rest))
             case "size":
                 extent = extent_of(rest[0])
                 assert isinstance(extent, Dim)
@@ -128,7 +133,12 @@ def _expressions(data: Sequence[Sequence[Any]]) -> list[Expr]:
 
 
 def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
-    reduction = s.reduction and [s.reduction.kind, [nodes.number(a) for a in s.reduction.axes], [to_json(e) for e in s.reduction.extents]]
+    reduction = s.reduction and [
+        s.reduction.kind,
+        [nodes.number(a) for a in s.reduction.axes],
+        [to_json(e) for e in s.reduction.extents],
+        s.reduction.combiner and _combiner_data(s.reduction.combiner, nodes),
+    ]
     return [
         s.id,
         s.path,
@@ -153,12 +163,25 @@ def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
 def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
     i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when, turn, called, loss = data
     clock = ticks and Clock(_axes(ticks[:1], nodes)[0], *ticks[1:])
-    made = reduction and Reduction(reduction[0], _axes(reduction[1], nodes), tuple(map(extent_of, reduction[2])))
+    made = reduction and _reduction_of(reduction, nodes)
     shape = tuple(map(extent_of, extents))
     condition, loop = None if when is None else nodes[when], turn and Turn(turn[0], turn[1], turn[2], tuple(turn[3]))
     extern = called and _extern_of(path, called, nodes)
     own = _axes(axes, nodes)
     return Stage(i, path, method, own, shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, loop, extern, loss)
+
+
+def _combiner_data(c: Combiner, nodes: _Nodes) -> list[Any]:
+    return [*([nodes.number(e) for e in part] for part in (c.left, c.right, c.results, c.identity)), c.dtype, c.commutes]
+
+
+def _reduction_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Reduction:
+    kind, axes, extents, combiner = data
+    made = None
+    if combiner is not None:
+        parts: list[Any] = [tuple(nodes[n] for n in part) for part in combiner[:4]]
+        made = Combiner(parts[0], parts[1], parts[2], parts[3], *combiner[4:])
+    return Reduction(kind, _axes(axes, nodes), tuple(map(extent_of, extents)), made)
 
 
 def _extern_data(s: Stage, extern: Extern, nodes: _Nodes) -> list[Any]:

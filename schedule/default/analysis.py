@@ -19,9 +19,10 @@ TRANSCENDENTAL = 12
 
 
 def cost(s: Stage) -> int:
-    """A rough number of vector instructions for one evaluation of the value."""
+    """A rough number of vector instructions for one evaluation of the value, and for what a combiner of the user's makes of it."""
     total = 0
-    for n in walk(s.value):
+    combiner = s.reduction.combiner if s.reduction is not None else None
+    for n in dict.fromkeys(n for e in (s.value, *(combiner.results if combiner is not None else ())) for n in walk(e)):
         if isinstance(n, Op) and not (n.weak and n.dtype == "int32"):
             total += 0 if n.op in FREE else EXPENSIVE.get(n.op, TRANSCENDENTAL if n.op in REAL else 1)
     return total

@@ -184,6 +184,8 @@ def spans_lanes(s: Stage, machine: Machine) -> bool:
     k = s.reduction.axes[-1]
     if s.reduction.kind.startswith("arg") and (s.value.dtype == "bool" or cost(s) > CHEAP_TWICE):
         return False
+    if s.reduction.combiner is not None and s.reduction.in_order:
+        return False
     return not _picked(s, k) and _runs_along(s, k) and known(s.ranges[k], TYPICAL) >= 2 * machine.lanes(s.value.dtype)
 
 

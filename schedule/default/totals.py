@@ -12,7 +12,7 @@ from dataclasses import replace
 from fluorite.algo.dtypes import held, itemsize
 from fluorite.algo.expr import Axis, axis
 from fluorite.algo.extent import volume
-from fluorite.algo.stages import Reduction, Stage
+from fluorite.algo.stages import Stage
 
 from ..directives import ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, Vectorize
 from ..machine import Machine
@@ -37,19 +37,36 @@ def suits(s: Stage, machine: Machine) -> bool:
         and s.clock is None
         and guess(volume(s.extents)) < machine.cores
         and guess(work(s)) * max(1, cost(s)) >= LEAST
-        and spans_lanes(s, machine)
+        and (spans_lanes(s, machine) or _needs_runs(s))
     )
+
+
+def _needs_runs(s: Stage) -> bool:
+    """Whether parts of the reduction are runs of its first axis, since its combiner does not commute."""
+    return s.reduction is not None and s.reduction.combiner is not None and s.reduction.in_order
 
 
 def total(s: Stage, machine: Machine) -> Mapping[str, Directives]:
     """Directives for such a reduction and the stages that it is made of."""
     assert s.reduction is not None
+    if _needs_runs(s):
+        return runs(s, machine)
     if not s.reduction.kind.startswith("arg"):
         return shared_out(s, machine)
     best = f"{s.path}/best"
     values = shared_out(replace(s, path=best, dtype=s.value.dtype), machine)
     out = shared_out(s, machine)
     return {**values, **out, s.path: (FindBest(), *out[s.path])}
+
+
+def runs(s: Stage, machine: Machine) -> dict[str, Directives]:
+    """tasks[l] = over the l-th run of neighbours; s = over l: tasks[l]."""
+    first = s.reduce_axes[0].name
+    names = [*(a.name for a in s.axes), f"{first}_inner"]
+    task = names[0] if len(names) == 1 else "task"
+    own: list[Directive] = [Fuse(*names, into=task)] if len(names) > 1 else []
+    parts = PARTS * machine.cores
+    return {f"{s.path}/tasks": (*own, Parallel(task)), s.path: (Rfactor(axis=first, factor=parts, into="tasks"),)}
 
 
 def shared_out(s: Stage, machine: Machine) -> dict[str, Directives]:
@@ -81,7 +98,7 @@ def stripes(s: Stage, machine: Machine) -> dict[str, Directives]:
     share = known(s.ranges[k], TYPICAL) // (8 * parts)
     stripe = max(few, min(STRIPE // itemsize(held(s.value.dtype)), share) // few * few)
     inner = f"{k.name}_inner"
-    rest = Reduction(s.reduction.kind, (axis(inner),), (parts * stripe,))
+    rest = replace(s.reduction, axes=(axis(inner),), extents=(parts * stripe,))
     summed = lanes_of_partials(replace(s, reduction=rest), machine)
     names = [a.name for a in s.axes]
     others = [a.name for a in s.reduction.axes[:-1]]

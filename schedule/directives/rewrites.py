@@ -79,7 +79,8 @@ class StageIn(Directive):
 class Rfactor(Directive):
     """Reduce `axis` into `factor` partial results in a new stage (PATH/partial, or `into`), and sum those up here. Reassociates.
 
-    Legal for a reduction loop of an associative operation.
+    Legal for a reduction loop of an associative operation; of one that does not commute (fl.reduce) for the first loop, whose parts are
+    then runs of neighbours.
     Gains: the parts are independent, so they can be vectorised or shared among threads.
     Costs: memory for the partial results; sums in another order.
     """
