@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
@@ -117,6 +117,28 @@ def trace(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | No
 
     `inputs` declares the inputs of an unannotated function by name. Raises AlgorithmError.
     """
+    return traced(model, method, inputs).graph()
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A trace with its methods, before it becomes a Graph: stages may still be added, and rules of derivatives are still known."""
+
+    name: str
+    builder: Builder
+    methods: tuple[Method, ...]
+
+    def graph(self, kept: Container[int] = ()) -> Graph:
+        """The Graph of the methods. Of the stages that only give a tensor another identity those in `kept` stay."""
+        from .autodiff.aliases import without_aliases
+
+        aliases = {i for i in self.builder.aliases if i not in kept}
+        stages = without_aliases(list(self.builder.stages.values()), aliases, {i for m in self.methods for i in m.ends})
+        return _prune(Graph(self.name, tuple(self.builder.leaves.values()), ordered(stages), self.methods))
+
+
+def traced(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | None = None) -> Traced:
+    """As `trace`, unfinished."""
     if isinstance(model, type) and issubclass(model, Program):
         model = model()
     if isinstance(model, Program):
@@ -133,8 +155,6 @@ def trace(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | No
         if method not in chosen:
             raise refuse("A129", f"method {method!r}", f"{name} has {', '.join(chosen)}")
         chosen = {method: chosen[method]}
-    from .autodiff.aliases import without_aliases
-
     builder = Builder("")
     made: list[Method] = []
     with building(builder):
@@ -151,8 +171,7 @@ def trace(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | No
             if isinstance(model, Program):
                 made[-1] = _described(made[-1], builder, fn, model)
                 _require_same(builder, method_name, fn, [member for _, member in held], model)
-    stages = without_aliases(list(builder.stages.values()), builder.aliases, {i for m in made for i in m.ends})
-    return _prune(Graph(name, tuple(builder.leaves.values()), ordered(stages), tuple(made)))
+    return Traced(name, builder, tuple(made))
 
 
 def _described(method: Method, builder: Builder, fn: Callable[..., Any], model: Program) -> Method:
@@ -308,4 +327,6 @@ def _prune(g: Graph) -> Graph:
     )
 
 
-__all__ = ["MethodInfo", "Module", "Parameter", "Program", "inputs_of", "method", "methods_of", "param", "state", "trace"]
+__all__ = [
+    "MethodInfo", "Module", "Parameter", "Program", "Traced", "inputs_of", "method", "methods_of", "param", "state", "trace", "traced",
+]  # fmt: skip

@@ -53,6 +53,7 @@ def check(
     set_: SetOption = None,
     method: MethodOption = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only whether the plan is legal; nothing is run.")] = False,
+    gradients: Annotated[bool, typer.Option("--gradients/--no-gradients", help="Derivatives too.")] = True,
     seed: SeedOption = 0,
     bisect: Annotated[bool, typer.Option("--bisect", help="Not built yet.")] = False,
     against: Annotated[str | None, typer.Option("--against", metavar="FILE", help="Not built yet.", show_default=False)] = None,
@@ -60,7 +61,7 @@ def check(
     """Is the plan legal (all problems at once), and does what is compiled compute what the algorithm says?"""
     from .verbs.check import check as run
 
-    return run(terminal, model, one(plan), extents, set_, method, quick, seed, bisect, against)
+    return run(terminal, model, one(plan), extents, set_, method, quick, gradients, seed, bisect, against)
 
 
 @command(app, "show")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fluorite.algo.autodiff.pullbacks import Derivative
 from fluorite.algo.errors import BuildError, FluoriteError, PlanError, Problem, RunError
 from fluorite.algo.graph import Graph, Transition
 from fluorite.algo.interpreter import needed
@@ -17,6 +18,7 @@ from fluorite.algo.program import trace
 from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.narrowing import Narrowed
 
+from .check_report import Case, Report, Unjudged
 from .compiled import Compiled, compile_kernels
 from .diagnosis import every_problem
 from .driver import Plan, as_plan, in_types, lower_variants, prepared, with_scales
@@ -24,90 +26,11 @@ from .lowered import Lowered
 from .peaks import within_limit
 from .runtime import assemble
 from .sampling import Array, as_stored, extents_text, given_inputs, random_inputs, read_inputs, sample_parameters
+from .slope_cases import Derivatives, Place, derivatives_of, slope_cases
 from .target import CodeTarget, resolve_target
 from .trial_extents import trial_extents
 
 Call = Callable[[str, tuple[Array, ...]], Any]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One output of one call, against the oracle. Errors are absolute, in the output's units; `used` is the largest error / tolerance."""
-
-    method: str
-    extents: Mapping[str, int]
-    inputs: str  # random | given
-    result: Comparison
-
-    @property
-    def ok(self) -> bool:
-        return self.result.ok
-
-    def as_dict(self) -> dict[str, object]:
-        r = self.result
-        return {
-            "method": self.method,
-            "extents": dict(self.extents),
-            "inputs": self.inputs,
-            "output": r.path,
-            "ok": r.ok,
-            "max_error": _finite(r.max_error),
-            "tolerance": _finite(r.tolerance),
-            "used": _finite(r.used),
-            "undecided": r.undecided,
-            "elements": r.elements,
-            "worst_index": list(r.worst_index),
-            "why": r.why,
-        }
-
-
-@dataclass(frozen=True)
-class Report:
-    """What `check` found. `numerics` is the class that the tolerances belong to; `skipped` are extents that the algorithm refuses."""
-
-    program: str
-    plan: str
-    numerics: str = "exact"
-    cases: tuple[Case, ...] = ()
-    skipped: tuple[tuple[str, str, str], ...] = ()
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
-    executed: bool = True
-
-    @property
-    def ok(self) -> bool:
-        return not self.problems and all(c.ok for c in self.cases)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def text(self) -> str:
-        """Problems in full; else one line for every output with the worst of its cases, and one for every case that is wrong."""
-        if self.problems:
-            return PlanError(self.problems).text("Nothing was run.")
-        if not self.executed:
-            return f"{self.program}: the plan is legal (class {self.numerics})"
-        rows: list[tuple[str, ...]] = [("case", "max error", "tolerance", "used", "undecided", "class")]
-        rows += [_row(worst, count, self.numerics) for worst, count in _worst(self.cases)]
-        lines = _table(rows)
-        lines += [f"wrong: {c.method}({extents_text(c.extents)}) {c.result.text()}" for c in self.cases if not c.ok]
-        lines += [f"not tried: {method}({extents}): {why}" for method, extents, why in self.skipped]
-        wrong = sum(not c.ok for c in self.cases)
-        lines.append(f"{len(self.cases)} comparisons, {f'{wrong} wrong' if wrong else 'all within tolerance'}")
-        return "\n".join(lines)
-
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "ok": self.ok,
-            "program": self.program,
-            "plan": self.plan,
-            "numerics": self.numerics,
-            "executed": self.executed,
-            "cases": [c.as_dict() for c in self.cases],
-            "skipped": [{"method": m, "extents": e, "why": w} for m, e, w in self.skipped],
-            "problems": [p.as_dict() for p in self.problems],
-            "notes": list(self.notes),
-        }
 
 
 def check(
@@ -119,14 +42,32 @@ def check(
     seed: int = 0,
     inputs: Any = None,
     method: str | None = None,
+    gradients: bool = False,
 ) -> Report:
     """Whether the plan is legal for the model, and unless `quick`, what is compiled under it against the interpreter.
 
     `model` is a function, a Program or a Graph. Every method is called on the `extents` given and on awkward ones (1, primes, next to the
     plan's tile sizes, ends of ranges, buckets) with random inputs, and on `inputs` (a mapping, an .npz file or a folder) if there are any.
+    A method that changes state is compared with all of its new state. With `gradients` the derivative of every method is compared with
+    the slopes of the method, and each fl.custom_vjp and vjp= with those of its own function.
     What is wrong with the plan is in the report, not raised. Raises AlgorithmError, RunError (for `extents` and `inputs`).
     """
     graph = model if isinstance(model, Graph) else trace(model, method)
+    derivatives = derivatives_of(model, [m.name for m in graph.methods]) if gradients and not quick else {}
+    return checked(graph, plan, extents=extents, quick=quick, seed=seed, inputs=inputs, derivatives=derivatives)
+
+
+def checked(
+    graph: Graph,
+    plan: Plan = None,
+    *,
+    extents: Mapping[str, int] | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    inputs: Any = None,
+    derivatives: Derivatives,
+) -> Report:
+    """`check` of a graph and of the derivatives of its methods."""
     name = "none"
     given = read_inputs(inputs) if inputs is not None else {}
     _known_extents(graph, extents or {})
@@ -149,7 +90,20 @@ def check(
             report = replace(report, notes=(*notes, f"kernels for {target.kind} ran with blocks and threads as loops on this CPU"))
     except (PlanError, BuildError) as error:
         return Report(graph.name, name, problems=tuple(error.problems), executed=False)
-    return replace(report, executed=True, **_compared(graph, chosen, variants, call, parameters, extents or {}, given, seed))
+    report = replace(report, executed=True, **_compared(graph, chosen, variants, call, parameters, extents or {}, given, seed))
+    for m, d in derivatives.items():
+        place = Place(m, extents or {}, given_inputs(graph, m, given), parameters, seed)
+        cases, unjudged = _derived(d, graph, chosen, place)
+        report = replace(report, cases=(*report.cases, *cases), unjudged=(*report.unjudged, *unjudged))
+    return report
+
+
+def _derived(d: Derivative | str, graph: Graph, plan: ExecutionPlan, place: Place) -> tuple[list[Case], list[Unjudged]]:
+    """What derivatives were compared with, and those that could not be."""
+    if isinstance(d, str):
+        return [], [(place.method, f"the derivative of {place.method}", d)]
+    cases, unjudged = slope_cases(d, graph, plan, place)
+    return cases, [*((place.method, f"the derivative of {path}", why) for path, why in d.refused), *unjudged]
 
 
 def kernel_calls(
@@ -285,40 +239,4 @@ def _scheduled(variants: tuple[Lowered, ...]) -> list[Any]:
     return [(s, ds) for v in variants for s in v.graph.stages for ds in [v.scheduled.directives.get(s.id, ())]]
 
 
-def _worst(cases: tuple[Case, ...]) -> list[tuple[Case, int]]:
-    """Per output the case that uses most of its tolerance, and how many cases there were."""
-    found: dict[str, list[Case]] = {}
-    for c in cases:
-        found.setdefault(c.result.path, []).append(c)
-    return [(max(some, key=lambda c: (not c.ok, c.result.used)), len(some)) for some in found.values()]
-
-
-def _row(c: Case, count: int, numerics: str) -> tuple[str, ...]:
-    r = c.result
-    where = f"({extents_text(c.extents)})" if c.extents else ""
-    return (
-        f"{r.path}{where} worst of {count}",
-        f"{r.max_error:.3g}",
-        f"{r.tolerance:.3g}",
-        f"{r.used:.2g}",
-        f"{r.undecided}/{r.elements}",
-        numerics,
-    )
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if n == 0 else cell.rjust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity."""
-    return value if np.isfinite(value) else None
-
-
-__all__ = ["Case", "Report", "check", "comparable", "kernel_calls"]
+__all__ = ["Case", "Report", "check", "checked", "comparable", "kernel_calls"]

@@ -36,6 +36,7 @@ class Rule:
     residuals: Any
     backward: Callable[[Any, Any], Any]
     source: str
+    name: str = ""  # of the function
     when: Expr | None = None  # the condition of the branch that it was called in
     lifts: tuple[Lift, ...] = ()  # the scans in whose step it was called and that are done, outermost first
 
@@ -179,8 +180,9 @@ def custom_vjp(fn: Callable[..., Any], forward: Callable[..., Any], backward: Ca
         backward(residuals, g) -> (g_0, g_1, ...)    what arrives at each argument when g arrives at the result; None for 0
 
     Arguments and results may be nests of tensors. A result may stand among the residuals: a derivative of the derivative comes back to
-    this rule. Only reverse mode uses the rule, and nothing checks that it is right. In the step of
-    fl.scan, and in fl.vmap, it is a rule of one step: backward is traced once more, for all steps, with what it needs of each.
+    this rule. Only reverse mode uses the rule, and `fluorite check` compares it with slopes of forward. What is meant to be no derivative,
+    such as that of rounding that is passed straight through, is x + fl.stop_gradient(fn(x) - x). In the step of fl.scan, and in fl.vmap, it
+    is a rule of one step: backward is traced once more, for all steps, with what it needs of each.
     """
 
     @wraps(fn)
@@ -200,7 +202,7 @@ def custom_vjp(fn: Callable[..., Any], forward: Callable[..., Any], backward: Ca
         results = tuple(leaves(outcome))
         same = {id(t): r for t, r in zip(leaves(returned[0]), results, strict=True)}
         residuals = map_tree(lambda t: same.get(id(t), t), returned[1])
-        rule = Rule(inputs, arguments, results, outcome, residuals, backward, source, current().when)
+        rule = Rule(inputs, arguments, results, outcome, residuals, backward, source, fn.__name__, current().when)
         for r in results:
             current().rules[r.source] = rule
         return outcome

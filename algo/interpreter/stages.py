@@ -53,6 +53,9 @@ class Evaluation:
         """The dtype that values of `dtype` are held in."""
         return "float64" if self.wide and dtype == "float32" else dtype
 
+    def constant(self, e: Const) -> Array:
+        return constant(e, self.working)
+
     def extents(self, s: Stage) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Spatial and reduction extents. Raises RunError where one comes out negative, or where a maximum over nothing is asked."""
         symbolic = s.extents, s.reduction.extents if s.reduction else ()
@@ -251,7 +254,7 @@ class Point:
         rank = len(self.box.axes)
         match e:
             case Const():
-                return constant(e, self.evaluation.working).reshape((1,) * rank)
+                return self.evaluation.constant(e).reshape((1,) * rank)
             case Size(extent):
                 return np.full((1,) * rank, self.evaluation.size(extent), np.int64)
             case Axis():

@@ -10,29 +10,29 @@ from ..autodiff.custom import custom_vjp
 from ..building import operator
 from ..expr import Expr, binary, cast, refuse, where
 from ..extent import minimum
-from ..ops import add, concatenate, multiply, subtract
+from ..ops import add, concatenate, subtract
 from ..ops.shapes import shown
 from ..tensor import Tensor
-from .matrices import by_place, diagonal_of, lapack, matrices, product, quotients_of_gaps, t_
+from .matrices import by_place, diagonal_of, lapack, matrices, product, quotients_of_gaps, symmetric, t_
 from .solving import solve
 
 
 @operator
 def cholesky(x: Any, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with ``L @ L.T == x`` (with `upper` its transpose), of the lower triangle of a symmetric x.
+    """The lower triangular L with ``L @ L.T == x`` (with `upper` its transpose), of a symmetric x; of another, of its symmetric part.
 
-    An x that is not positive definite is an error when it runs. The derivative is symmetric. Murray, "Differentiation of the Cholesky
+    An x that is not positive definite is an error when it runs. Murray, "Differentiation of the Cholesky
     decomposition" (2016), 3.
     """
 
     def forward(a: Tensor) -> Any:
-        lower = lapack(np.linalg.cholesky, a.shape, "cholesky", a)
+        lower = lapack(np.linalg.cholesky, a.shape, "cholesky", symmetric(a))
         return lower, lower
 
     def backward(lower: Tensor, g: Tensor) -> Any:
         inner = solve(t_(lower), _half_lower(product(t_(lower), g)))
         arrived = t_(solve(t_(lower), t_(inner)))
-        return (multiply(add(arrived, t_(arrived)), 0.5),)
+        return (symmetric(arrived),)
 
     made: Tensor = custom_vjp(cholesky, forward, backward)(matrices(x, "cholesky", square=True))
     return t_(made) if upper else made
@@ -103,27 +103,27 @@ class Eigh(NamedTuple):
 
 @operator
 def eigh(x: Any) -> Eigh:
-    """Eigenvalues and orthonormal eigenvectors (columns, of arbitrary sign) of a symmetric matrix, of which the lower triangle is read.
+    """Eigenvalues and orthonormal eigenvectors (columns, of arbitrary sign) of a symmetric matrix; of another, of its symmetric part.
 
-    The derivative, Giles (2008) 3.1, is symmetric; that of eigenvectors is not finite where eigenvalues coincide.
+    The derivative, Giles (2008) 3.1, of eigenvectors is not finite where eigenvalues coincide.
     """
 
     def forward(a: Tensor) -> Any:
-        found = lapack(np.linalg.eigh, [a.shape[:-1], a.shape], "eigh", a)
+        found = lapack(np.linalg.eigh, [a.shape[:-1], a.shape], "eigh", symmetric(a))
         return found, found
 
     def backward(kept: tuple[Tensor, Tensor], g: tuple[Tensor, Tensor]) -> Any:
         (w, v), (of_w, of_v) = kept, g
         turned = quotients_of_gaps(product(t_(v), of_v), w)
         arrived = product(v, add(diagonal_of(of_w), turned), t_(v))
-        return (multiply(add(arrived, t_(arrived)), 0.5),)
+        return (symmetric(arrived),)
 
     return Eigh(*custom_vjp(eigh, forward, backward)(matrices(x, "eigh", square=True)))
 
 
 @operator
 def eigvalsh(x: Any) -> Tensor:
-    """The eigenvalues of a symmetric matrix, ascending, of which the lower triangle is read."""
+    """The eigenvalues of a symmetric matrix, ascending; of another, of its symmetric part."""
     return eigh(x).eigenvalues
 
 

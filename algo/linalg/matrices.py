@@ -8,7 +8,7 @@ from typing import Any
 from ..expr import Expr, binary, cast, refuse, where
 from ..extent import Extent
 from ..externs import extern
-from ..ops import expand_dims, matmul, matrix_transpose
+from ..ops import add, expand_dims, matmul, matrix_transpose, multiply
 from ..ops.shapes import labels, shown, tensor
 from ..tensor import Tensor
 from ..trace import build_stage
@@ -42,6 +42,12 @@ def product(*factors: Tensor) -> Tensor:
 def t_(x: Tensor) -> Tensor:
     """The transpose."""
     made: Tensor = matrix_transpose(x)
+    return made
+
+
+def symmetric(x: Tensor) -> Tensor:
+    """The symmetric part; x itself, to the bit, where x is symmetric."""
+    made: Tensor = multiply(add(x, t_(x)), 0.5)
     return made
 
 

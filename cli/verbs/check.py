@@ -20,6 +20,7 @@ def check(
     given: list[str] | None,
     method: str | None,
     quick: bool,
+    gradients: bool,
     seed: int,
     bisect: bool,
     against: str | None,
@@ -28,9 +29,11 @@ def check(
         raise not_built("--bisect" if bisect else "--against")
     from fluorite.algo.errors import PlanError
     from fluorite.algo.interpreter.arguments import choose
-    from fluorite.codegen.checking import check as check_model
+    from fluorite.codegen.checking import checked
+    from fluorite.codegen.slope_cases import derivatives_of
 
     from ..inputs import of_graph
+    from ..user_code import run_guarded
 
     sizes = read_extents(extents)
     asked = request(terminal, model, [plan] if plan else None, "check")
@@ -38,7 +41,10 @@ def check(
     if method is not None:
         choose(asked.graph, method)
     inputs = of_graph(asked.graph, given, method) if given else None
-    report = check_model(asked.graph, asked.plan, extents=sizes or None, quick=quick, seed=seed, inputs=inputs)
+    methods = [m.name for m in asked.graph.methods if method in (None, m.name)] if gradients and not quick else []
+    algorithm = asked.algorithm
+    derivatives = run_guarded(lambda: derivatives_of(algorithm.model, methods), algorithm.folder, algorithm.shown)
+    report = checked(asked.graph, asked.plan, extents=sizes or None, quick=quick, seed=seed, inputs=inputs, derivatives=derivatives)
     if report.problems:
         raise PlanError(report.problems)
     if method is not None:
