@@ -21,10 +21,10 @@ __version__ = "0.1.0"
 
 _LANGUAGE = (
     "AlgorithmError", "ArtifactError", "BuildError", "DType", "Expr", "FluoriteError", "Graph", "InternalError", "Module", "Parameter",
-    "PlanError", "Problem", "Program", "Ragged", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "can_cast", "cond", "custom_vjp",
-    "extern", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "finfo", "function", "grad", "gradients", "i16", "i32", "i64", "i8", "iinfo",
-    "isdtype", "jvp", "method", "param", "recurrence", "reduce", "result_type", "scan", "scope", "stage", "state", "stop_gradient",
-    "switch", "u16", "u32", "u64", "u8", "value_and_grad", "vjp", "vmap", "while_loop",
+    "PlanError", "Problem", "Program", "Ragged", "RunError", "Spec", "Stage", "Tensor", "bf16", "boolean", "c128", "c64", "can_cast",
+    "cond", "custom_vjp", "extern", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "finfo", "function", "grad", "gradients", "i16", "i32",
+    "i64", "i8", "iinfo", "isdtype", "jvp", "method", "param", "recurrence", "reduce", "result_type", "scan", "scope", "stage", "state",
+    "stop_gradient", "switch", "u16", "u32", "u64", "u8", "value_and_grad", "vjp", "vmap", "while_loop",
 )  # fmt: skip
 _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
@@ -79,6 +79,8 @@ if TYPE_CHECKING:
     # a type checker reads fl.f32[fl.Tensor, "n", 13] as an annotated Tensor
     from typing import Annotated as bf16
     from typing import Annotated as boolean
+    from typing import Annotated as c64
+    from typing import Annotated as c128
     from typing import Annotated as f8e4m3
     from typing import Annotated as f8e5m2
     from typing import Annotated as f16
@@ -173,6 +175,8 @@ if TYPE_CHECKING:
         "Tensor",
         "bf16",
         "boolean",
+        "c64",
+        "c128",
         "can_cast",
         "cond",
         "custom_vjp",

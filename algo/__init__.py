@@ -23,14 +23,14 @@ from .stages import Leaf, Reduction, Stage
 from .tensor import Tensor
 from .trace import stage
 from .type_queries import can_cast, finfo, iinfo, isdtype, result_type
-from .types import DType, Spec, bf16, boolean, f8e4m3, f8e5m2, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from .types import DType, Spec, bf16, boolean, c64, c128, f8e4m3, f8e5m2, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from .unbuilt import UNBUILT, Unbuilt
 
 __all__ = [
     "DTYPES", "UNBUILT", "AlgorithmError", "ArtifactError", "BuildError", "DType", "Dim", "Expr", "Extent", "FluoriteError", "Graph",
     "InternalError", "Leaf", "Method", "Module", "Parameter", "PlanError", "Problem", "Program", "Ragged", "Reduction", "RunError", "Spec",
-    "Stage", "Tensor", "Unbuilt", "bf16", "boolean", "can_cast", "canonical", "cond", "custom_vjp", "extern", "f8e4m3", "f8e5m2", "f16",
-    "f32", "f64", "finfo", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "iinfo", "isdtype", "jvp", "method", "param",
-    "recurrence", "reduce", "result_type", "scan", "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64",
+    "Stage", "Tensor", "Unbuilt", "bf16", "boolean", "c64", "c128", "can_cast", "canonical", "cond", "custom_vjp", "extern", "f8e4m3",
+    "f8e5m2", "f16", "f32", "f64", "finfo", "function", "grad", "gradients", "i8", "i16", "i32", "i64", "iinfo", "isdtype", "jvp", "method",
+    "param", "recurrence", "reduce", "result_type", "scan", "scope", "stage", "state", "stop_gradient", "switch", "u8", "u16", "u32", "u64",
     "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -117,9 +117,10 @@ class Builder:
                 setattr(self, name, copy(value))
 
     def leaf(
-        self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = ""
+        self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = "",
+        complex: bool = False,
     ) -> Direct:
-        made = Leaf(self.fresh(), path, kind, tuple(shape), dtype, tuple(names), value, source)
+        made = Leaf(self.fresh(), path, kind, tuple(shape), dtype, tuple(names), value, source, complex)
         self.leaves[made.id] = made
         return Direct(made.id, made.shape, dtype, made.axis_names, made.name, self)
 

@@ -17,6 +17,10 @@ for all but the real functions (exp, sin, ...) a kernel has the very bits of the
 comes infinity; float8_e4m3fn has none and gives NaN, as it also does for an infinity given to it (`fl.saturate` clamps instead). sum,
 prod, mean and what is made of them accumulate in float32 and round once, at the end; a product right under a sum enters it unrounded.
 A cast from float64 rounds once; one from an integer goes by way of float64. Sign and payload of a NaN are not kept.
+
+complex64 and complex128 are pairs of float32 and float64, real and imaginary part, and no type of an element: each part is a tensor of its
+own. They join other types as their parts do: with a float the parts take the common float type, which is float32 at least; a Python
+complex number is weak. What arithmetic of them is, infinities included, is written in fluorite.algo.complex.
 """
 
 from __future__ import annotations
@@ -32,6 +36,8 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 FLOATS = (*NARROW, "float32", "float64")
 DTYPES = ("bool", *INTEGERS, *FLOATS)
+COMPLEX = {"complex64": "float32", "complex128": "float64"}
+"""The types of complex numbers, with that of their parts."""
 DEFAULT = {"bool": "bool", "int": "int32", "float": "float32"}
 
 
@@ -73,18 +79,38 @@ def largest(dtype: str) -> float:
 def canonical(dtype: Any) -> str:
     """The name of a dtype given as a name, a NumPy dtype, a Python type or a fluorite dtype object.
 
-    Raises AlgorithmError for types that the language does not have.
+    Raises AlgorithmError for types that the language does not have, or not for elements: those of complex numbers.
     """
+    name = _name(dtype)
+    if name in COMPLEX:
+        why, instead = "complex numbers are pairs of tensors, and this takes one", ("fl.complex(real, imag)", COMPLEX[name])
+        raise AlgorithmError([Problem("A101", "algorithm", asked=f"dtype {name} here", why=why, try_=instead)])
+    if name not in DTYPES:
+        raise AlgorithmError([Problem("A101", "algorithm", asked=f"dtype {name}", why="is not a type of the language", try_=DTYPES)])
+    return name
+
+
+def part_of(dtype: Any) -> str | None:
+    """The type of the parts of a type of complex numbers, however it is given; None for all others."""
+    return None if dtype is None else COMPLEX.get(_name(dtype))
+
+
+def paired(part: str) -> str:
+    """The type of complex numbers whose parts are of this one."""
+    return "complex128" if part == "float64" else "complex64"
+
+
+def _name(dtype: Any) -> str:
     if any(dtype is t for t in (bool, int, float)):  # a NumPy dtype equals the Python type that it comes from
         return DEFAULT[dtype.__name__]
+    if dtype is complex:
+        return "complex64"
     name = getattr(dtype, "dtype_name", None) or (dtype if isinstance(dtype, str) else None)
     if name is None:
         try:
             name = np.dtype(dtype).name
         except (TypeError, ValueError):
             name = str(dtype)
-    if name not in DTYPES:
-        raise AlgorithmError([Problem("A101", "algorithm", asked=f"dtype {name}", why="is not a type of the language", try_=DTYPES)])
     return str(name)
 
 

@@ -73,46 +73,46 @@ class Expr(OwnOperators, metaclass=_Interned):
         return ()
 
     def __add__(self, other: Any) -> Expr:
-        return binary("add", self, other)
+        return _applied("add", self, other)
 
     def __radd__(self, other: Any) -> Expr:
-        return binary("add", other, self)
+        return _applied("add", other, self)
 
     def __sub__(self, other: Any) -> Expr:
-        return binary("sub", self, other)
+        return _applied("sub", self, other)
 
     def __rsub__(self, other: Any) -> Expr:
-        return binary("sub", other, self)
+        return _applied("sub", other, self)
 
     def __mul__(self, other: Any) -> Expr:
-        return binary("mul", self, other)
+        return _applied("mul", self, other)
 
     def __rmul__(self, other: Any) -> Expr:
-        return binary("mul", other, self)
+        return _applied("mul", other, self)
 
     def __truediv__(self, other: Any) -> Expr:
-        return binary("div", self, other)
+        return _applied("div", self, other)
 
     def __rtruediv__(self, other: Any) -> Expr:
-        return binary("div", other, self)
+        return _applied("div", other, self)
 
     def __floordiv__(self, other: Any) -> Expr:
-        return binary("floordiv", self, other)
+        return _applied("floordiv", self, other)
 
     def __rfloordiv__(self, other: Any) -> Expr:
-        return binary("floordiv", other, self)
+        return _applied("floordiv", other, self)
 
     def __mod__(self, other: Any) -> Expr:
-        return binary("mod", self, other)
+        return _applied("mod", self, other)
 
     def __rmod__(self, other: Any) -> Expr:
-        return binary("mod", other, self)
+        return _applied("mod", other, self)
 
     def __pow__(self, other: Any) -> Expr:
-        return power(self, other)
+        return _applied("pow", self, other)
 
     def __rpow__(self, other: Any) -> Expr:
-        return power(other, self)
+        return _applied("pow", other, self)
 
     def __neg__(self) -> Expr:
         return unary("neg", self)
@@ -124,48 +124,48 @@ class Expr(OwnOperators, metaclass=_Interned):
         return unary("abs", self)
 
     def __lt__(self, other: Any) -> Expr:
-        return binary("lt", self, other)
+        return _applied("lt", self, other)
 
     def __le__(self, other: Any) -> Expr:
-        return binary("le", self, other)
+        return _applied("le", self, other)
 
     def __gt__(self, other: Any) -> Expr:
-        return binary("lt", other, self)
+        return _applied("lt", other, self)
 
     def __ge__(self, other: Any) -> Expr:
-        return binary("le", other, self)
+        return _applied("le", other, self)
 
     def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
-        return binary("eq", self, other)
+        return _applied("eq", self, other)
 
     def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
-        return binary("ne", self, other)
+        return _applied("ne", self, other)
 
     __hash__ = object.__hash__
 
     def __and__(self, other: Any) -> Expr:
-        return binary("and", self, other)
+        return _applied("and", self, other)
 
     def __rand__(self, other: Any) -> Expr:
-        return binary("and", other, self)
+        return _applied("and", other, self)
 
     def __or__(self, other: Any) -> Expr:
-        return binary("or", self, other)
+        return _applied("or", self, other)
 
     def __ror__(self, other: Any) -> Expr:
-        return binary("or", other, self)
+        return _applied("or", other, self)
 
     def __xor__(self, other: Any) -> Expr:
-        return binary("xor", self, other)
+        return _applied("xor", self, other)
 
     def __rxor__(self, other: Any) -> Expr:
-        return binary("xor", other, self)
+        return _applied("xor", other, self)
 
     def __lshift__(self, other: Any) -> Expr:
-        return binary("shl", self, other)
+        return _applied("shl", self, other)
 
     def __rshift__(self, other: Any) -> Expr:
-        return binary("shr", self, other)
+        return _applied("shr", self, other)
 
     def __invert__(self) -> Expr:
         return unary("not", self)
@@ -443,6 +443,17 @@ def _computed(e: Expr, dtype: str) -> Expr:
             case _:
                 made[n] = n
     return made[e]
+
+
+def _applied(op: str, left: Any, right: Any) -> Expr:
+    """What Python's operators do. Beside a complex number the result is one too: no Expr, but what has the same operators."""
+    other = right if isinstance(left, Expr) else left
+    if not isinstance(other, Expr | int | float):
+        from .complex.elements import arithmetic, is_complex
+
+        if is_complex(other):
+            return arithmetic(op, left, right)  # type: ignore[no-any-return]
+    return power(left, right) if op == "pow" else binary(op, left, right)
 
 
 def binary(op: str, left: Any, right: Any) -> Expr:

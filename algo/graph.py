@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .compound import Compound
 from .extent import symbols_of
 from .ordering import ordered
 from .rewriting import reads
@@ -23,7 +24,8 @@ class Method:
     or state that the method assigns, the stage that is its new value; each has a stage of its own. `batch` is the symbol of the batch, and
     `reader` the attribute of the Program that inputs are read from. `ragged` has, by the padded tensor of each ragged input, its lengths:
     an input too, shared by those whose lengths are the same, that a call leaves out where it gives lists. `counts` are the inputs that are
-    the number of their first extent.
+    the number of their first extent. `complex` are the results that are complex numbers: tensors with real and imaginary part along the
+    last axis.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Method:
     reader: str | None = None
     ragged: Mapping[int, int] = field(default_factory=dict)
     counts: frozenset[int] = frozenset()
+    complex: frozenset[int] = frozenset()
 
     @property
     def outputs(self) -> tuple[int, ...]:
@@ -68,6 +71,8 @@ def map_tree(f: Any, tree: Any) -> Any:
             return [map_tree(f, v) for v in tree]
         case tuple():
             return tuple(map_tree(f, v) for v in tree)
+        case Compound():
+            return tree.mapped(f)
         case None:
             return None
     return f(tree)
@@ -195,7 +200,12 @@ class Graph:
         """The graph with these stages, in producer order; outputs follow `renamed` ids."""
         to = renamed or {}
         methods = tuple(
-            replace(m, result=map_tree(lambda i: to.get(i, i), m.result), updates={k: to.get(v, v) for k, v in m.updates.items()})
+            replace(
+                m,
+                result=map_tree(lambda i: to.get(i, i), m.result),
+                updates={k: to.get(v, v) for k, v in m.updates.items()},
+                complex=frozenset(to.get(i, i) for i in m.complex),
+            )
             for m in self.methods
         )
         return replace(self, stages=ordered(stages), methods=methods)

@@ -12,10 +12,12 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from .building import Builder, building, constant, placed, raised_at
+from .complex import complex_tensor, from_pair, is_complex
+from .dtypes import part_of
 from .errors import AlgorithmError, Problem
 from .expr import Size, refuse
 from .extent import symbols_of
-from .graph import Graph, Method, map_tree
+from .graph import Graph, Method, flatten, map_tree
 from .held import Parameter, param, state, updates_of
 from .modules import Module, Program, members
 from .ordering import ordered
@@ -213,6 +215,8 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
         if s.counts:
             arguments[k] = s.shape[0]
             counts.add(t.source)
+        if builder.leaves[t.source].complex:
+            arguments[k] = from_pair(t)
         if s.ragged:
             if s.shape[:2] not in groups:
                 lengths = _input(builder, name, f"{k}.lengths", Spec("int32", s.axis_names[:1], s.shape[:1]))
@@ -231,18 +235,23 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
         raise placed(refuse("A130", f"{name} returns nothing", why), _first_line(fn), name)
     try:
         _require_plain(result, name, set())
-        tree = map_tree(lambda v: _materialise(v, name), result)
+        pairs: set[int] = set()
+        tree = _settled(result, name, pairs)
         updates = updates_of(builder)
-        tree = map_tree(lambda i: _kept(builder, i, updates), tree)
+        kept = {i: _kept(builder, i, updates) for i in flatten(tree)}
+        tree = map_tree(kept.__getitem__, tree)
     except AlgorithmError as error:
         raise placed(error, _first_line(fn), name) from None
     _require_known_symbols(builder, name, ids)
-    return Method(name, tuple(ids), tree, inspect.getdoc(fn) or "", updates, ragged=ragged, counts=frozenset(counts))
+    doc, shown = inspect.getdoc(fn) or "", frozenset(kept[i] for i in pairs)
+    return Method(name, tuple(ids), tree, doc, updates, ragged=ragged, counts=frozenset(counts), complex=shown)
 
 
 def _input(builder: Builder, method: str, name: str, s: Spec) -> Direct:
     builder.paths.add(f"{method}/{name}")
-    return builder.leaf("input", f"{method}/{name}", s.shape, s.dtype, s.axis_names)
+    if (part := part_of(s.dtype)) is None:
+        return builder.leaf("input", f"{method}/{name}", s.shape, s.dtype, s.axis_names)
+    return builder.leaf("input", f"{method}/{name}", (*s.shape, 2), part, (*s.axis_names, None), complex=True)
 
 
 def _kept(builder: Builder, i: int, updates: Mapping[str, int]) -> int:
@@ -284,6 +293,24 @@ def _require_known_symbols(builder: Builder, name: str, inputs: list[int]) -> No
         if s.method == name and (unknown := [x for e in used for x in symbols_of(e) if x not in known]):
             error = refuse("A134", f"the extent {unknown[0]}", f"no input of {name} has it, so it has no value", *sorted(known))
             raise placed(error, s.source, s.path)
+
+
+def _settled(result: Any, name: str, pairs: set[int]) -> Any:
+    """The ids of a nest of results; those of complex ones, which have both parts along a last axis, go to `pairs` too."""
+    match result:
+        case dict():
+            return {k: _settled(v, name, pairs) for k, v in result.items()}
+        case list() | tuple():
+            found = [_settled(v, name, pairs) for v in result]
+            return found if isinstance(result, list) else tuple(found)
+        case None:
+            return None
+    if not is_complex(result):
+        return _materialise(result, name)
+    pair = complex_tensor(result, "result").pair("result")
+    made = pair.source if isinstance(pair, Direct) else copied(pair, "result").source
+    pairs.add(made)
+    return made
 
 
 def _materialise(value: Any, name: str) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .complex.elements import ComplexExpr, not_for_complex
 from .dtypes import NARROW
 from .expr import Axis, Expr, Op, Reduce, as_expr, axis, cast, refuse
 from .extent import Dim, Extent
@@ -93,6 +94,10 @@ def elements(
 
 def reduce_axes(kind: str, names: Sequence[str], fn: Callable[..., Any], over: Mapping[str, Any] | None = None) -> Expr:
     axes, extents, element = elements(kind, names, fn, over)
+    if isinstance(element, ComplexExpr):
+        if kind != "sum":
+            raise not_for_complex(f"fl.{kind}")
+        return ComplexExpr(*(Reduce("sum", axes, extents, p, p.dtype) for p in (element.real, element.imag)))  # type: ignore[return-value]
     inner = as_expr(element)
     if kind in ("any", "all"):
         dtype = "bool"

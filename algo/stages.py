@@ -34,6 +34,7 @@ class Leaf:
     axis_names: tuple[str | None, ...]
     value: Any = field(default=None, compare=False, repr=False)  # constant: ndarray; parameter or state: its initialiser
     source: str = ""
+    complex: bool = False  # of complex numbers: real and imaginary part lie along the last axis, which no caller sees
 
     @property
     def name(self) -> str:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from .building import call_site, current, placed
-from .dtypes import NARROW, canonical, kind
+from .building import call_site, current, opened, placed
+from .complex import ComplexExpr, ComplexTensor
+from .complex.elements import Element, element, not_for_complex
+from .complex.elements import parts as values
+from .compound import Compound
+from .dtypes import NARROW, canonical, kind, part_of
 from .errors import AlgorithmError
 from .expr import Access, Axis, Const, Expr, Op, Reduce, as_expr, axis, cast, refuse, strong
 from .extent import Extent
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- stages
 def stage(fn: Callable[..., Any], *, name: str | None = None, extents: Mapping[str, Extent] | None = None, dtype: Any = None) -> Tensor:
-    """The tensor whose element at (i, j, ...) is ``fn(i, j, ...)``; the lambda's parameters name the axes.
+    """The tensor whose element at (i, j, ...) is ``fn(i, j, ...)``; the lambda's parameters name the axes. It is complex if the value is.
 
     `extents` fixes the extent of axes by name where reads do not (see fluorite.algo.infer); `dtype` casts the value.
     Raises AlgorithmError with the user's line.
@@ -36,8 +41,9 @@ def stage(fn: Callable[..., Any], *, name: str | None = None, extents: Mapping[s
     except AlgorithmError as error:
         raise placed(error, call_site(), name if isinstance(name, str) else "") from None
     made = build_stage(names, fn, name=name, extents=extents, dtype=dtype)
-    if name and isinstance(made, Direct):
-        current().named.add(made.source)
+    for part in made.parts() if isinstance(made, Compound) else (made,):
+        if name and isinstance(part, Direct):
+            current().named.add(part.source)
     return made
 
 
@@ -60,18 +66,21 @@ def build_stage(
             name_of(name, "a stage")
         axes = tuple(axis(n) for n in names)
         with body():
-            value = as_expr(fn(*axes))
+            value = element(fn(*axes))
+        if isinstance(value, ComplexExpr) or part_of(dtype):
+            if itself is not None:
+                raise not_for_complex("a recurrence")
+            return _complex_stage(axes, value, name, extents, dtype, source, origin)  # type: ignore[return-value]
         require_own_axes(axes, value)
         label = name or (builder.scopes[-1] if builder.scopes else builder.method)
-        given = named_axes(extents, "extents")
-        unknown = [k for k in given if k not in names]
-        if unknown:
-            raise refuse("A112", f"extents for {', '.join(map(str, unknown))}", f"the axes are {', '.join(names)}")
-        given = {k: extent_of(n, k, "extents") for k, n in given.items()}
-        found = infer(axes, value, given)
+        found = infer(axes, value, _given_extents(axes, extents))
         if itself is not None:
             itself.shape = tuple(found[a] for a in axes)
-        return _emit(axes, value, label, found, dtype, source, origin, None if itself is None else itself.source)
+        if dtype is not None:
+            value = _accumulated(value, canonical(dtype))
+        return _finish(
+            axes, _hoisted(value, label, found, source, {}), label, found, dtype, source, origin, None if itself is None else itself.source
+        )
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, str(name or "")]).rstrip("/")) from None
 
@@ -87,21 +96,45 @@ def copied(t: Tensor, name: str, origin: str = "user") -> Direct:
     return made
 
 
-def _emit(
-    axes: tuple[Axis, ...],
-    value: Expr,
-    label: str,
-    extents: Mapping[Axis, Extent],
-    dtype: Any,
-    source: str,
-    origin: str,
-    number: int | None = None,
-) -> Direct:
-    value = rewrite(value, lambda e: as_expr(extents[e.args[0]]) if isinstance(e, Op) and e.op == "extent" else None)  # type: ignore[index]
+def _given_extents(axes: Sequence[Axis], extents: Mapping[str, Extent] | None) -> dict[str, Extent]:
+    given, names = named_axes(extents, "extents"), [a.name for a in axes]
+    unknown = [k for k in given if k not in names]
+    if unknown:
+        raise refuse("A112", f"extents for {', '.join(map(str, unknown))}", f"the axes are {', '.join(names)}")
+    return {k: extent_of(n, k, "extents") for k, n in given.items()}
+
+
+def _complex_stage(
+    axes: tuple[Axis, ...], value: Element, name: str | None, extents: Mapping[str, Extent] | None, dtype: Any, source: str, origin: str
+) -> ComplexTensor:
+    """Two stages, NAME/real and NAME/imag, of one box; reductions that both read are made once."""
+    parts = values(value)
     if dtype is not None:
-        value = _accumulated(value, canonical(dtype))
-    hoisted: dict[Any, Expr] = {}
-    root = value if isinstance(value, Reduce) else None
+        to = part_of(dtype)
+        if to is None:
+            raise not_for_complex(f"a stage of {canonical(dtype)}, which is real,")
+        parts = cast(parts[0], to), cast(parts[1], to)
+    for part in parts:
+        require_own_axes(axes, part)
+    found = infer(axes, Op("and", parts, "bool", False), _given_extents(axes, extents))
+    shared: dict[Any, Expr] = {}
+    made: list[Tensor] = []
+    with opened(name) if name else nullcontext():
+        for label, part in zip(("real", "imag"), parts, strict=True):
+            inner = _hoisted(part, label, found, source, shared)
+            mine = {a: axis(a.name) for a in axes}
+            renamed = {**found, **{mine[a]: found[a] for a in axes}}
+            if isinstance(inner, Reduce):
+                inner = Reduce(inner.kind, inner.axes, inner.extents, substitute(inner.body, dict(mine)), inner.dtype)
+            else:
+                inner = substitute(inner, dict(mine))
+            made.append(_finish(tuple(mine.values()), inner, label, renamed, None, source, origin))
+    return ComplexTensor(*made)
+
+
+def _hoisted(value: Expr, label: str, extents: Mapping[Axis, Extent], source: str, hoisted: dict[Any, Expr]) -> Expr:
+    """The value with reads of stages in the place of reductions that are not its root; `hoisted` has those that were made before."""
+    value = rewrite(value, lambda e: as_expr(extents[e.args[0]]) if isinstance(e, Op) and e.op == "extent" else None)  # type: ignore[index]
 
     def hoist(e: Expr) -> Expr | None:
         """A reduction that is not the root becomes a stage over the axes that it uses."""
@@ -120,8 +153,9 @@ def _emit(
             hoisted[key] = Access(made, free, made.dtype)
         return hoisted[key]
 
-    value = rewrite(value, hoist) if root is None else with_operands(root, (rewrite(root.body, hoist),))
-    return _finish(axes, value, label, extents, dtype, source, origin, number)
+    if isinstance(value, Reduce):
+        return with_operands(value, (rewrite(value.body, hoist),))
+    return rewrite(value, hoist)
 
 
 def _accumulated(value: Expr, dtype: str) -> Expr:

@@ -1,10 +1,11 @@
-"""Nests of tensors: lists, tuples and dicts, one in another."""
+"""Nests of tensors: lists, tuples and dicts, one in another. A complex tensor is a nest of its parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from .compound import Compound
 from .expr import refuse
 from .graph import map_tree
 
@@ -18,6 +19,8 @@ def leaves(tree: Any) -> list[Any]:
             return [x for v in tree.values() for x in leaves(v)]
         case list() | tuple():
             return [x for v in tree for x in leaves(v)]
+        case Compound():
+            return list(tree.parts())
     return [tree]
 
 
@@ -37,6 +40,8 @@ def described(tree: Any) -> str:
         case list() | tuple():
             inner = ", ".join(map(described, tree))
             return f"[{inner}]" if isinstance(tree, list) else f"({inner})"
+        case Compound():
+            return tree.what
     return "a tensor"
 
 

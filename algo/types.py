@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .counts import extent
+from .dtypes import COMPLEX
 from .expr import refuse
 from .extent import Extent, symbol
 from .ragged import Ragged, ragged_dimensions
@@ -40,6 +41,9 @@ class DType:
     dtype_name: str
 
     def __call__(self, *dims: Any) -> Spec:
+        if dims and dims[0] is Ragged and self.dtype_name in COMPLEX:
+            instead = "two of them, for the parts: fl.complex(a.padded, b.padded)"
+            raise refuse("A116", f"{self!r} of fl.Ragged", "ragged inputs are real", instead)
         if dims and dims[0] is Ragged:
             return replace(self(*ragged_dimensions(dims[1:])), ragged=True)
         names, shape = zip(*map(_dimension, dims), strict=True) if dims else ((), ())
@@ -87,6 +91,8 @@ SHORT = {
     "uint32": "u32",
     "uint64": "u64",
     "bool": "boolean",
+    "complex64": "c64",
+    "complex128": "c128",
 }
 
 f32, f64 = DType("float32"), DType("float64")
@@ -95,6 +101,7 @@ f8e4m3, f8e5m2 = DType("float8_e4m3fn"), DType("float8_e5m2")
 i8, i16, i32, i64 = DType("int8"), DType("int16"), DType("int32"), DType("int64")
 u8, u16, u32, u64 = DType("uint8"), DType("uint16"), DType("uint32"), DType("uint64")
 boolean = DType("bool")
+c64, c128 = DType("complex64"), DType("complex128")
 
 
 def spec(value: Any, name: str = "") -> Spec | None:

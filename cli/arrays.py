@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,6 +68,9 @@ def _literal(text: str, declared: Declared) -> Any:
         word = text.strip().lower()
         if word in ("inf", "+inf", "-inf", "nan"):
             return float(word)
+        if word.endswith("j"):
+            with suppress(ValueError):
+                return complex(word.replace(" ", ""))
         raise usage(
             f"--set {declared.name}={text}",
             "is neither a number, a list of numbers, true or false, nor a file",
@@ -118,7 +122,7 @@ def encode(array: Array, path: Path) -> tuple[bytes, str]:
         case ".json":
             from .terminal import json_data
 
-            buffer.write(json.dumps(json_data(array.tolist())).encode() + b"\n")
+            buffer.write(json.dumps(json_data(listed(array))).encode() + b"\n")
         case ".png":
             return _as_picture(array, path)
         case _:
@@ -149,13 +153,13 @@ def encode_all(arrays: Mapping[str, Array]) -> bytes:
 
 
 def _as_picture(array: Array, path: Path) -> tuple[bytes, str]:
-    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)) or not array.size:
+    if array.dtype.kind == "c" or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)) or not array.size:
         raise RunError(
             Problem(
                 "R404",
                 "run",
-                asked=f"{path}: a result of shape {list(array.shape)} is no picture",
-                why="a picture is [h, w], or [h, w, c] with 1, 3 or 4 colours",
+                asked=f"{path}: a result {array.dtype.name}{list(array.shape)} is no picture",
+                why="a picture is [h, w], or [h, w, c] with 1, 3 or 4 colours, of real numbers",
                 try_=(str(path.with_suffix(".npy")),),
             )
         )
@@ -207,11 +211,18 @@ def leaves(result: Any, path: str = "") -> dict[str, Array]:
     return found
 
 
+def listed(array: Array) -> Any:
+    """The elements as Python numbers, complex ones as pairs of them."""
+    return array.tolist() if array.dtype.kind != "c" else np.stack([array.real, array.imag], -1).tolist()
+
+
 def short(array: Array) -> str:
-    """`float32[512, 512]  min 0, max 1, mean 0.5`; small ones in full."""
+    """`float32[512, 512]  min 0, max 1, mean 0.5`, of complex numbers their magnitudes; small ones in full."""
     head = f"{array.dtype.name}[{', '.join(map(str, array.shape))}]"
     if array.size <= 12:
-        return f"{head}  {json.dumps(_rounded(array.tolist()))}"
+        return f"{head}  {json.dumps(_rounded(listed(array)))}"
+    if array.dtype.kind == "c":
+        head, array = f"{head}  magnitude", np.abs(array)
     if array.dtype.kind == "b":
         return f"{head}  {int(array.sum())} of {array.size} true"
     with np.errstate(all="ignore"):

@@ -124,6 +124,10 @@ ALGORITHM: dict[str, str] = {
         "What fl.reduce combines with is not associative, or its identity changes something: the numbers show it. A plan groups the "
         "elements as it likes, so the result would not be one. An order of one's own is fl.recurrence."
     ),
+    "A211": (
+        "An operation that complex numbers do not have: they have no order, no bits and no whole part. fl.abs(z), fl.real(z) and "
+        "fl.imag(z) are real."
+    ),
     "A301": "A window reaches over more elements than there are, padding included; or the input's channels do not fit the kernels.",
     "A302": "An axis was given that the tensor does not have.",
     "A303": "The elements cannot be arranged in this shape, or cannot be split into equal parts.",

@@ -12,6 +12,7 @@ from .values import pairs
 
 if TYPE_CHECKING:
     from fluorite.algo.graph import Graph
+    from fluorite.algo.stages import Leaf
     from fluorite.codegen.runtime.manifest import MethodSpec
     from fluorite.codegen.runtime.model import Model
 
@@ -35,9 +36,15 @@ def of_graph(graph: Graph, given: Iterable[str], method: str | None) -> dict[str
     leaves: dict[str, Any] = {graph[i].path.rsplit("/", 1)[-1]: graph[i] for m in chosen for i in m.inputs}
     counts = {graph[i].path.rsplit("/", 1)[-1] for m in chosen for i in m.counts}
     return {
-        name: value if isinstance(value, np.ndarray) else np.asarray(value, None if name in counts else leaves[name].dtype)
+        name: value if isinstance(value, np.ndarray) else np.asarray(value, None if name in counts else _dtype(leaves[name]))
         for name, value in read_inputs(given, leaves.values()).items()
     }
+
+
+def _dtype(leaf: Leaf) -> str:
+    from fluorite.algo.dtypes import paired
+
+    return paired(leaf.dtype) if leaf.complex else leaf.dtype
 
 
 def method_of(model: Model, name: str | None) -> MethodSpec:

@@ -141,7 +141,7 @@ def _extern(k: Kernel, call: Call) -> dict[str, Any]:
 
 def _parameter(t: Leaf, stored: str) -> dict[str, Any]:
     """The parameter as it is stored, which a plan's precision decides."""
-    spec = {"name": t.path, "dtype": stored, "shape": list(t.shape)}
+    spec = {"name": t.path, "dtype": stored, "shape": list(t.shape), **_marked(t.complex)}
     return spec if stored == t.dtype else {**spec, "given": t.dtype}
 
 
@@ -161,6 +161,7 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
                 "buffer": numbers[i],
                 **({"lengths": g[m.ragged[i]].name} if i in m.ragged else {}),
                 **({"counts": True} if i in m.counts else {}),
+                **_marked(isinstance(t := g[i], Leaf) and t.complex),
             }
             for i in m.inputs
         ],
@@ -170,7 +171,7 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
             for r in requirements(g, m.name, {s: r["min"] for s, r in ranges.items()})
         ],
         "variants": [code for code, _ in variants],
-        "result": _tree(m.result, variants[0][1]),
+        "result": _tree(m.result, variants[0][1], m.complex),
         **({"updates": list(m.updates)} if m.updates else {}),
         **{key: value for key, value in (("batch", m.batch), ("reader", m.reader)) if value is not None},
     }
@@ -244,14 +245,19 @@ def _code(v: Lowered, m: Method, symbols: Sequence[str], code: Mapping[str, str]
     }, {i: numbers[shown] for i, shown in results.items()}
 
 
-def _tree(result: Any, numbers: Mapping[int, int]) -> dict[str, Any]:
+def _tree(result: Any, numbers: Mapping[int, int], pairs: frozenset[int]) -> dict[str, Any]:
     match result:
         case dict():
-            return {"dict": [[str(k), _tree(x, numbers)] for k, x in result.items()]}
+            return {"dict": [[str(k), _tree(x, numbers, pairs)] for k, x in result.items()]}
         case list():
-            return {"list": [_tree(x, numbers) for x in result]}
+            return {"list": [_tree(x, numbers, pairs) for x in result]}
         case tuple():
-            return {"tuple": [_tree(x, numbers) for x in result]}
+            return {"tuple": [_tree(x, numbers, pairs) for x in result]}
         case None:
             return {"none": True}
-    return {"buffer": numbers[result]}
+    return {"buffer": numbers[result], **_marked(result in pairs)}
+
+
+def _marked(pair: bool) -> dict[str, Any]:
+    """What a manifest says of tensors that have the parts of complex numbers along their last axis."""
+    return {"complex": True} if pair else {}

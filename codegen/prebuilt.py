@@ -35,6 +35,7 @@ def prebuilt(
         f"{m.name}({m.inputs} {dict(m.ragged)} {sorted(m.counts)}) {m.result} {dict(m.updates)} {m.batch} {m.reader} {m.doc}"
         for m in graph.methods
     ]
+    docs += [str(sorted(m.complex)) for m in graph.methods] + [t.path for t in graph.leaves if t.complex]
     key = key_of(compiler_hash(), TVM, TVM_FFI, repr(target), graph.name, structure_hash(graph), *docs, plan.to_yaml(), *notes)
     if use and (found := _read(cached_path(key))) is not None:
         return found

@@ -180,7 +180,8 @@ class _Scaling:
                 if name == m.name:
                     updates[path] = self._gated(updates[path], held[path], reduce(_and, reads))
             result = map_tree(lambda i: self.returned.get(i, i), m.result)
-            methods.append(replace(m, result=result, updates=updates))
+            pairs = frozenset(self.returned.get(i, i) for i in m.complex)
+            methods.append(replace(m, result=result, updates=updates, complex=pairs))
         made = replace(self.graph, leaves=(*self.graph.leaves, *self.leaves), methods=tuple(methods))
         return made.with_stages(self.stages.values())
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..complex.arrays import complex_of
 from ..graph import Graph, Transition, map_tree
 from ..ordering import units
 from ..parameters import given_parameters, initial_parameters
@@ -50,7 +51,8 @@ def step(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | 
 
     def result(i: int) -> Array:
         """A leaf that is returned as it came is copied, so that no result shares memory with an input."""
-        return np.array(held[i], evaluation.working(graph[i].dtype)) if isinstance(graph[i], Leaf) else held[i]
+        found = np.array(held[i], evaluation.working(graph[i].dtype)) if isinstance(graph[i], Leaf) else held[i]
+        return complex_of(found) if i in chosen.complex else found
 
     return Transition(map_tree(result, chosen.result), {**values, **{path: np.array(held[i]) for path, i in chosen.updates.items()}})
 

@@ -11,7 +11,7 @@ from ..extent import Extent, Symbol, evaluate, symbols_of
 from ..graph import Graph, Method
 from ..stages import Leaf
 from .padding import padded
-from .weak import Array, as_array, as_count, declared, problem
+from .weak import Array, as_array, as_count, declared, problem, seen
 
 
 def choose(graph: Graph, method: str | None) -> Method:
@@ -79,7 +79,7 @@ def bind(tensors: list[tuple[Leaf, Array]], label: str, wrong: list[Problem], co
             if any(s not in symbols for s in symbols_of(e)):
                 wrong.append(problem("R105", f"{label}: {leaf.name} has extent {e}, which no input determines"))
             elif evaluate(e, symbols) != n:
-                whole = f"is {n}, expected {e}" if leaf.id in counts else f"has shape {array.shape}, expected {declared(leaf)}"
+                whole = f"is {n}, expected {e}" if leaf.id in counts else f"has shape {seen(leaf, array)}, expected {declared(leaf)}"
                 both = f"{name} is {symbols[name]} in {origin[name]}, but {n} in {leaf.name}" if name else f"{leaf.name} {whole}"
                 wrong.append(problem("R105", f"{label}: {both}"))
     return symbols

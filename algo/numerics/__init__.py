@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..complex.arrays import parts_of
 from ..dtypes import kind
 from ..expr import Op, Read
 from ..graph import Graph, Transition, flatten
@@ -98,7 +99,7 @@ def compare(graph: Graph, method: str | None, inputs: tuple[Any, ...], got: Any,
         stages, leaves = needed(graph, chosen.ends), leaf_arrays(graph, arrays, parameters)
         moved = deviations(graph, stages, leaves, symbols, class_, chosen.ends, casts)
         truth = {i: tightened(t, moved[i]) if is_loose(t) and i in moved else t for i, t in truth.items()}
-    found = list(flatten(got.result if isinstance(got, Transition) else got))
+    found = [parts_of(np.asarray(g)) for g in flatten(got.result if isinstance(got, Transition) else got)]
     ids = list(flatten(chosen.result))
     if len(found) != len(ids):
         return [Comparison(chosen.name, float("inf"), 0.0, False, why=f"{len(found)} results, expected {len(ids)}")]

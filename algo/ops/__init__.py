@@ -22,6 +22,7 @@ from .colour import (
     hsv_to_rgb, lab_to_rgb, linear_to_srgb, rgb_to_gray, rgb_to_hsv, rgb_to_lab, rgb_to_ycbcr, rgb_to_yuv, srgb_to_linear, ycbcr_to_rgb,
     yuv_to_rgb,
 )  # fmt: skip
+from .complex_numbers import angle, complex, conj, imag, real
 from .convolution import conv1d, conv2d, conv3d
 from .creation import (
     arange, asarray, empty, empty_like, eye, full, full_like, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like,
@@ -94,6 +95,7 @@ __all__: list[str] = [
     "affine_grid",
     "alibi",
     "all",
+    "angle",
     "any",
     "arange",
     "argmax",
@@ -131,8 +133,10 @@ __all__: list[str] = [
     "clamp",
     "clip",
     "closing",
+    "complex",
     "concat",
     "concatenate",
+    "conj",
     "constant",
     "conv1d",
     "conv2d",
@@ -211,6 +215,7 @@ __all__: list[str] = [
     "hypot",
     "ifft",
     "ifft2",
+    "imag",
     "instance_norm",
     "invert",
     "irfft",
@@ -290,6 +295,7 @@ __all__: list[str] = [
     "prod",
     "quantile",
     "quick_gelu",
+    "real",
     "rearrange",
     "reciprocal",
     "reduce_",

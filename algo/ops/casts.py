@@ -7,9 +7,11 @@ from typing import Any, overload
 import numpy as np
 
 from .. import expr as E
-from ..dtypes import FLOATS, canonical, kind
-from ..expr import Expr, as_expr
+from ..complex.lifting import holds_complex
+from ..dtypes import FLOATS, canonical, kind, part_of
+from ..expr import Expr, as_expr, refuse
 from ..tensor import Tensor
+from .complex_numbers import complex, imag, real
 from .elementwise import elementwise
 
 
@@ -38,7 +40,14 @@ def cast(x: Tensor, dtype: Any, *, name: str | None = None) -> Tensor: ...
 @overload
 def cast(x: Any, dtype: Any, *, name: str | None = None) -> Any: ...
 def cast(x: Any, dtype: Any, *, name: str | None = None) -> Any:
-    """x in another type. Floats truncate toward zero into integers and saturate at their ends, NaN gives 0; integers wrap."""
+    """x in another type. Floats truncate toward zero into integers and saturate at their ends, NaN gives 0; integers wrap.
+
+    Real numbers become complex ones with an imaginary part of 0; complex ones do not become real (see fluorite.real, fluorite.abs).
+    """
+    if (part := part_of(dtype)) is not None:
+        return complex(cast(real(x), part, name=name), cast(imag(x), part, name=name))
+    if holds_complex(x):
+        raise refuse("A211", f"complex numbers as {canonical(dtype)}", "the imaginary part would be lost", "fl.real(z)", "fl.abs(z)")
     return _mapped_cast(x, name=name, dtype=canonical(dtype))
 
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from .. import expr as E
 from ..building import operator
-from ..dtypes import DEFAULT, canonical, kind
+from ..complex import complex_tensor
+from ..complex.lifting import by_parts
+from ..dtypes import canonical, kind, part_of
 from ..expr import Expr, as_expr, refuse
 from ..extent import Dim, Extent, ceildiv, maximum
 from ..tensor import Tensor
@@ -23,16 +25,25 @@ def asarray(value: Any, dtype: Any = None) -> Tensor:
     """A constant of the algorithm from a NumPy array or (nested) lists of numbers; a tensor stays what it is."""
     if isinstance(value, Tensor):
         return value
+    if part_of(dtype) is not None:
+        return complex_tensor(np.asarray(value).astype(part_of(dtype)), "asarray")  # type: ignore[return-value]
     return tensor(value if dtype is None else np.asarray(value).astype(canonical(dtype)), "asarray")
+
+
+KINDS = {bool: "bool", int: "int32", float: "float32", complex: "complex64"}
+"""The type of a Python number where nothing else says it."""
 
 
 def _filled(shape: Any, value: Any, dtype: Any, what: str, names: Sequence[str | None] | None = None) -> Tensor:
     declared, extents = dimensions(shape, what)
     axes = labels(declared if names is None else names)
+    sizes = dict(zip(axes, extents, strict=True))
+    if part_of(dtype) is not None and isinstance(value, bool | int | float | complex):
+        return build_stage(axes, lambda *_: value, extents=sizes, dtype=dtype)
     to = canonical(dtype) if dtype is not None else None
     if not isinstance(value, bool | int | float):
         raise refuse("A304", f"{what} with {value!r}", "the value is a number", "fl.broadcast_to for a tensor")
-    return build_stage(axes, lambda *_: as_expr(value) if to is None else E.cast(value, to), extents=dict(zip(axes, extents, strict=True)))
+    return build_stage(axes, lambda *_: as_expr(value) if to is None else E.cast(value, to), extents=sizes)
 
 
 @operator
@@ -49,8 +60,8 @@ def ones(shape: Any, dtype: Any = "float32") -> Tensor:
 
 @operator
 def full(shape: Any, value: bool | int | float, dtype: Any = None) -> Tensor:
-    """All `value`, by default in the type of its kind (float32, int32, bool)."""
-    given = dtype if dtype is not None else DEFAULT[type(value).__name__] if isinstance(value, bool | int | float) else None
+    """All `value`, by default in the type of its kind (float32, int32, bool, complex64)."""
+    given = dtype if dtype is not None else KINDS.get(type(value))
     return _filled(shape, value, given, "full")
 
 
@@ -106,12 +117,14 @@ def _triangle(x: Any, k: int, lower: bool, what: str) -> Tensor:
     return build_stage(names, value, extents=dict(zip(names, t.shape, strict=True)))
 
 
+@by_parts()
 @operator
 def tril(x: Any, k: int = 0) -> Tensor:
     """The lower triangle of the last two axes, up to the k-th diagonal; 0 above."""
     return _triangle(x, k, True, "tril")
 
 
+@by_parts()
 @operator
 def triu(x: Any, k: int = 0) -> Tensor:
     """The upper triangle of the last two axes, from the k-th diagonal; 0 below."""
@@ -121,9 +134,10 @@ def triu(x: Any, k: int = 0) -> Tensor:
 @operator
 def eye(n: Extent, m: Extent | None = None, *, k: int = 0, dtype: Any = "float32") -> Tensor:
     """1 on the k-th diagonal of an n by m matrix (square by default), 0 elsewhere; axes i j."""
-    to = canonical(dtype)
+    to = part_of(dtype) or canonical(dtype)
     one, zero = E.cast(1, to), E.cast(0, to)
-    return build_stage(["i", "j"], lambda i, j: E.where(i + k == j, one, zero), extents={"i": n, "j": n if m is None else m})
+    extents = {"i": n, "j": n if m is None else m}
+    return build_stage(["i", "j"], lambda i, j: E.where(i + k == j, one, zero), extents=extents, dtype=dtype)
 
 
 @operator

@@ -62,6 +62,11 @@ def atanh(x: Any) -> Expr:
 @elementwise
 def hypot(x: Any, y: Any) -> Expr:
     """The length of (x, y): sqrt(x*x + y*y) where the squares may overflow. Infinite if either is, even beside NaN."""
+    return length(x, y)
+
+
+def length(x: Any, y: Any) -> Expr:
+    """`hypot` of two elements."""
     a, b = (E.unary("abs", e) for e in reals(x, y))
     long, short = E.binary("max", a, b), E.binary("min", a, b)
     ratio = short / E.where(E.binary("eq", long, 0), 1, long)

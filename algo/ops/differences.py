@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import expr as E
 from ..building import operator
+from ..complex.lifting import by_parts
 from ..expr import Expr, refuse
 from ..extent import Extent, maximum, nonnegative
 from ..tensor import Tensor
@@ -15,6 +16,7 @@ from .shapes import AxisLike, axis_number, labels, tensor, weak_like
 from .views import broadcast_view
 
 
+@by_parts("x", "prepend", "append")
 @operator
 def diff(x: Any, axis: AxisLike = -1, n: int = 1, *, prepend: Any = None, append: Any = None) -> Tensor:
     """``x[i + 1] - x[i]`` along an axis, n times over; of booleans, whether the two differ. What is put in front or behind is one

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..building import operator
+from ..complex.lifting import multilinear
 from ..errors import AlgorithmError
 from ..expr import Expr, as_expr, cast, refuse
 from ..extent import Extent, evaluate, symbols_of
@@ -36,6 +37,7 @@ class _Labelled:
         return self.tensor[tuple(where[n] if n in where and e != 1 else as_expr(0) for n, e in pairs)]
 
 
+@multilinear("given")
 @operator
 def einsum(*given: Any) -> Tensor:
     """``einsum("ij,jk->ik", a, b)``: the sum of products over the labels that the result does not have.

@@ -10,6 +10,9 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from ..building import operator
+from ..complex import ComplexTensor, complex_tensor
+from ..complex.functions import rule
+from ..complex.lifting import holds_complex
 from ..expr import Expr, as_expr
 from ..tensor import Tensor, in_body
 from ..trace import build_stage
@@ -29,6 +32,7 @@ class Elementwise(Protocol):
 
 def elementwise(fn: Callable[..., Any], label: str | None = None) -> Elementwise:
     """Positional arguments are operands, keywords are options."""
+    known = label or fn.__name__
 
     def spread(*operands: Any, **options: Any) -> Tensor:
         made = as_operands(fn.__name__, operands)
@@ -40,16 +44,35 @@ def elementwise(fn: Callable[..., Any], label: str | None = None) -> Elementwise
 
         return build_stage(axes, value, extents=dict(zip(axes, shape, strict=True)))
 
-    spread.__name__ = spread.__qualname__ = label or fn.__name__
-    mapped = operator(spread)
+    def spread_complex(*operands: Any, **options: Any) -> Any:
+        of = rule(known)
+        made = [complex_tensor(x, fn.__name__) if _is_array(x) else x for x in operands]
+        made = as_operands(fn.__name__, tuple(made))
+        shape, names = broadcast(fn.__name__, [t for t in made if isinstance(t, Tensor | ComplexTensor)])
+        axes = labels(names)
+
+        def value(*index: Expr) -> Any:
+            return of(*(element(t, index, shape) if isinstance(t, Tensor | ComplexTensor) else t for t in made), **options)
+
+        return build_stage(axes, value, extents=dict(zip(axes, shape, strict=True)))
+
+    spread.__name__ = spread.__qualname__ = spread_complex.__name__ = known
+    mapped, mapped_complex = operator(spread), operator(spread_complex)
 
     @wraps(fn)
     def call(*operands: Any, name: str | None = None, **options: Any) -> Any:
+        if any(map(holds_complex, operands)):
+            return rule(known)(*operands, **options) if in_body() else mapped_complex(*operands, name=name, **options)
         if in_body():
             return fn(*(x if x is None else as_expr(x) for x in operands), **options)
         return mapped(*operands, name=name, **options)
 
     return call
+
+
+def _is_array(x: Any) -> bool:
+    """Whether an operand is an array or a list of complex numbers."""
+    return holds_complex(x) and (isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.ndim > 0))
 
 
 def as_operands(what: str, given: tuple[Any, ...]) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..building import operator
+from ..complex.lifting import by_parts
 from ..dtypes import canonical, kind
 from ..expr import Expr, as_expr, cast, refuse
 from ..expr import where as choose
@@ -23,6 +24,7 @@ def integers(ids: Any, what: str) -> Tensor:
     return t
 
 
+@by_parts()
 @operator
 def take(x: Any, ids: Any, axis: AxisLike = 0) -> Tensor:
     """The slices of x along `axis` at these positions: the axes of `ids` replace it. Positions outside are clamped to the nearest."""
@@ -41,6 +43,7 @@ def taken(t: Tensor, at: Tensor, axis: AxisLike) -> Tensor:
     return build_stage(names, value, extents=dict(zip(names, shape, strict=True)))
 
 
+@by_parts()
 @operator
 def take_along_axis(x: Any, ids: Any, axis: AxisLike) -> Tensor:
     """``result[i, j] == x[i, ids[i, j]]`` for axis 1: one position for every element of `ids`, whose other extents are those of x."""
@@ -56,6 +59,7 @@ def take_along_axis(x: Any, ids: Any, axis: AxisLike) -> Tensor:
     )
 
 
+@by_parts("table")
 @operator
 def embedding(ids: Any, table: Any) -> Tensor:
     """The rows of a table at these positions: ids [..., ] and table [rows, features] give [..., features]."""

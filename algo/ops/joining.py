@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import expr as E
 from ..building import operator
+from ..complex.lifting import by_parts
 from ..dtypes import promote
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent
@@ -20,6 +21,7 @@ from .views import constant, expanded, flatten
 MODES = ("constant", "edge", "reflect", "wrap")
 
 
+@by_parts()
 @operator
 def concatenate(tensors: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
     """The tensors one after the other along `axis`; their other extents are equal. With axis None, the elements of all in a row."""
@@ -56,6 +58,7 @@ def joined(parts: Sequence[Tensor], d: int, what: str) -> Tensor:
     return build_stage(names, value, extents=dict(zip(names, shape, strict=True)))
 
 
+@by_parts()
 @operator
 def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
     """Tensors of one shape along a new axis at this position of the result."""
@@ -100,6 +103,7 @@ def unstack(x: Any, axis: AxisLike = 0) -> list[Tensor]:
     return [getitem(t, (*[slice(None)] * d, k)) for k in range(n)]
 
 
+@by_parts("x", "value")
 @operator
 def pad(x: Any, width: Any, mode: str = "constant", value: bool | int | float = 0) -> Tensor:
     """x with more elements around it, in one of NumPy's modes `constant` (of `value`), `edge`, `reflect`, `wrap`.

@@ -9,11 +9,14 @@ from typing import Any
 
 from .. import expr as E
 from ..building import operator
+from ..complex.lifting import by_parts, holds_complex, multilinear
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent, maximum, minimum, nonnegative
 from ..reducing import reduce_axes
 from ..tensor import Index, Tensor
 from ..trace import build_stage
+from .arithmetic import abs
+from .complex_numbers import conj
 from .derived import real
 from .products import contracted, product
 from .reductions import Axes, mapped, reduced
@@ -22,15 +25,23 @@ from .views import broadcast_arrays, expanded, made
 
 
 # ---------------------------------------------------------------- contractions
+def vecdot(a: Any, b: Any, axis: AxisLike = -1, *, name: str | None = None) -> Tensor:
+    """The sum of products along one axis of two tensors that broadcast, complex numbers of the first conjugated; narrow integers are
+    summed in 32 bits."""
+    return vecdot_(conj(a) if holds_complex(a) else a, b, axis, name=name)
+
+
+@multilinear("a", "b")
 @operator
-def vecdot(a: Any, b: Any, axis: AxisLike = -1) -> Tensor:
-    """The sum of products along one axis of two tensors that broadcast; narrow integers are summed in 32 bits."""
+def vecdot_(a: Any, b: Any, axis: AxisLike) -> Tensor:
+    """The sum of products, nothing conjugated."""
     x, y = broadcast_arrays(tensor(a, "vecdot"), tensor(b, "vecdot"))
     d = axis_number(axis, x.axis_names, "vecdot")
     result, _ = reduced("sum", x, d, lambda i: product(as_expr(x[i]), as_expr(y[i])))
     return result
 
 
+@multilinear("a", "b")
 @operator
 def tensordot(a: Any, b: Any, axes: int | tuple[Sequence[AxisLike], Sequence[AxisLike]] = 2) -> Tensor:
     """The sum of products over pairs of axes: the last `axes` of a with the first of b, or two lists of equal length.
@@ -72,6 +83,7 @@ def tensordot(a: Any, b: Any, axes: int | tuple[Sequence[AxisLike], Sequence[Axi
     return build_stage(names, value, extents=dict(zip(names, outer, strict=True)))
 
 
+@multilinear("a", "b")
 @operator
 def kron(a: Any, b: Any) -> Tensor:
     """Every element of a times the whole of b, as blocks; the one with fewer axes gets axes of extent 1 in front."""
@@ -93,6 +105,7 @@ def _read(t: Tensor, index: Index) -> Any:
     return t[index] if t.ndim else t.as_scalar()
 
 
+@multilinear("a", "b")
 @operator
 def cross(a: Any, b: Any, axis: AxisLike = -1) -> Tensor:
     """The vector product along an axis of extent 3."""
@@ -162,6 +175,7 @@ def _no_less_than_0(n: Extent) -> Extent:
     return n if nonnegative(n) else maximum(n, 0)
 
 
+@by_parts()
 @operator
 def matrix_trace(x: Any, offset: int = 0) -> Tensor:
     """The trace: the sum of a diagonal of the last two axes; narrow integers are summed in 32 bits."""
@@ -170,6 +184,7 @@ def matrix_trace(x: Any, offset: int = 0) -> Tensor:
     return result
 
 
+@by_parts()
 @operator
 def diag(x: Any, k: int = 0) -> Tensor:
     """A vector as the k-th diagonal of a matrix that is 0 elsewhere; of a matrix, its k-th diagonal (a view)."""
@@ -195,11 +210,15 @@ def vector_norm(x: Any, axis: Axes = None, keepdims: bool = False, *, ord: float
 
     Other orders p are ``sum(|x|**p) ** (1/p)``. Integers give float32.
     """
-    t = tensor(x, "vector_norm")
+    t = tensor(_sizes(x), "vector_norm")
     if isinstance(ord, bool) or not isinstance(ord, int | float) or math.isnan(ord):
         raise refuse("A304", f"vector_norm: ord={ord!r}", "an order is a number, or infinite")
     result, over = _norm(t, axis, float(ord))
     return expanded(result, over) if keepdims else result
+
+
+def _sizes(x: Any) -> Any:
+    return abs(x) if holds_complex(x) else x
 
 
 def _norm(t: Tensor, axis: Axes, ord: float) -> tuple[Tensor, tuple[int, ...]]:
@@ -227,7 +246,7 @@ def matrix_norm(x: Any, keepdims: bool = False, *, ord: float | str = "fro") -> 
     """A norm of the last two axes: "fro" Frobenius, 1 (-1) the largest (smallest) column sum of magnitudes, inf (-inf) that of the rows;
     2 (-2) the largest (smallest) singular value, "nuc" their sum, as `fl.linalg.svdvals` has them.
     """
-    t = tensor(x, "matrix_norm")
+    t = tensor(_sizes(x), "matrix_norm")
     if t.ndim < 2:
         raise refuse("A307", f"matrix_norm of {shown(t.shape)}", "a matrix, or a batch of them, is needed")
     if ord == "fro":

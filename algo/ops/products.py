@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..building import operator
+from ..complex.lifting import multilinear
 from ..expr import Expr, as_expr, cast, common, refuse
 from ..reducing import ACCUMULATOR, reduce_axes, unrounded
 from ..tensor import Tensor
 from ..trace import build_stage
 from .arithmetic import add
-from .shapes import broadcast, shown, tensor
+from .shapes import broadcast, operand, shown, tensor
 
 BATCH = ("n", "n1", "n2", "n3", "n4", "n5", "n6", "n7")
 
@@ -23,6 +24,7 @@ def product(a: Expr, b: Expr) -> Expr:
     return cast(a, wide) * cast(b, wide) if wide else a * b
 
 
+@multilinear("a", "b")
 @operator
 def matmul(a: Any, b: Any) -> Tensor:
     """The matrix product, by NumPy's rule: leading axes are a batch and broadcast, a vector is one row or column.
@@ -77,6 +79,7 @@ class _Batch(Tensor):
         return [as_expr(0) if n == 1 and shape[skip + d] != 1 else lead[skip + d] for d, n in enumerate(self.shape)]
 
 
+@multilinear("a", "b")
 @operator
 def dot(a: Any, b: Any) -> Tensor:
     """The inner product of two vectors, summed over k."""
@@ -86,6 +89,7 @@ def dot(a: Any, b: Any) -> Tensor:
     return contracted(x, y)
 
 
+@multilinear("a", "b")
 @operator
 def outer(a: Any, b: Any) -> Tensor:
     """``result[i, j] == a[i] * b[j]``."""
@@ -99,4 +103,4 @@ def outer(a: Any, b: Any) -> Tensor:
 def linear(x: Any, w: Any, b: Any = None) -> Tensor:
     """``x @ w + b``: x [..., in], w [in, out], b [out]. Stages `matmul` and, with b, `bias`."""
     result: Tensor = matmul(x, w)
-    return result if b is None else add(result, tensor(b, "linear"), name="bias")
+    return result if b is None else add(result, operand(b, "linear"), name="bias")

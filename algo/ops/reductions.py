@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, overload
 
 from .. import expr as E
-from ..building import operator
+from ..building import operator, scope
+from ..complex import ComplexExpr
+from ..complex.lifting import by_parts, holds_complex
 from ..dtypes import NARROW
 from ..expr import Expr, Op, Reduce, as_expr, refuse
 from ..extent import Extent, volume
@@ -14,8 +17,8 @@ from ..reducing import ACCUMULATOR, reduce, reduce_axes, unrounded, wide
 from ..tensor import Index, Tensor
 from ..trace import build_stage
 from .derived import real
-from .shapes import axis_numbers, broadcast, labels, shown, tensor
-from .views import broadcast_view, expanded
+from .shapes import axis_numbers, broadcast, labels, operand, shown, tensor
+from .views import broadcast_view, expand_dims, expanded, moveaxis, reshape
 
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 Over: TypeAlias = "Mapping[str, int | tuple[int, int] | Extent] | None"
@@ -75,6 +78,7 @@ _sum, _prod, _max, _min, _any, _all, _argmax, _argmin = map(_make, ("sum", "prod
 def sum(x: Body, /, *, over: Over = None) -> Any: ...
 @overload
 def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
+@by_parts()
 def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
     """The sum over `axis` (numbers or names; None is all), or over the axes of a lambda. Narrow integers and bool are summed in 32 bits,
     narrow floats in float32, rounded at the end."""
@@ -86,8 +90,24 @@ def prod(x: Body, /, *, over: Over = None) -> Any: ...
 @overload
 def prod(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
 def prod(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
-    """The product over axes, as `sum`."""
+    """The product over axes, as `sum`; complex numbers are multiplied one after the other, in a scan."""
+    if holds_complex(x):
+        return _complex_prod(x, axis, keepdims, name or "prod")
     return reduce("prod", x, over) if callable(x) else _prod(x, axis, keepdims, name=name)
+
+
+def _complex_prod(x: Any, axis: Axes, keepdims: bool, name: str) -> Any:
+    """The carry of a scan over the axes, made one."""
+    from ..scanning import scan
+    from .creation import ones
+
+    z = operand(x, "prod")
+    over = axis_numbers(axis, z.axis_names, "prod")
+    kept = [n for d, n in enumerate(z.shape) if d not in over]
+    with scope(name):
+        factors = reshape(moveaxis(z, over, tuple(builtins.range(len(over)))), [count(z.shape, over), *kept])
+        product, _ = scan(lambda carry, factor: (carry * factor, None), ones(kept, dtype=z.dtype), factors)
+    return expand_dims(product, over) if keepdims else product
 
 
 @overload
@@ -207,6 +227,7 @@ def _mean_where(t: Tensor, axis: Axes, keepdims: bool, where: Tensor, rounds: bo
 def mean(x: Body, /, *, over: Over = None) -> Any: ...
 @overload
 def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, where: Any = None, name: str | None = None) -> Tensor: ...
+@by_parts()
 def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, where: Any = None, over: Over = None, name: str | None = None) -> Any:
     """The arithmetic mean over axes, or over the axes of a lambda; integers give float32.
 
@@ -217,6 +238,13 @@ def mean(x: Any, axis: Axes = None, keepdims: bool = False, *, where: Any = None
     if where is not None:
         raise refuse("A302", "mean of a lambda, where=", "a lambda says so itself", "fl.sum(lambda i: fl.where(c[i], x[i], 0.0))")
     summed = reduce("sum", x, over)
+    if isinstance(summed, ComplexExpr):
+        return ComplexExpr(_averaged(summed.real), _averaged(summed.imag))
+    return _averaged(summed)
+
+
+def _averaged(summed: Expr) -> Expr:
+    """The sum of elements divided by how many there are."""
     total = unrounded(summed)
     assert isinstance(total, Reduce)
     n: Expr = as_expr(1)

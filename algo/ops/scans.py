@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import expr as E
 from ..building import operator
+from ..complex.lifting import by_parts
 from ..dtypes import FLOATS, canonical, kind
 from ..expr import Const, Expr, as_expr, refuse
 from ..extent import Extent
@@ -87,6 +88,7 @@ def _cumulative(
     return build_recurrence(names, step, extents=shape, dtype=to)
 
 
+@by_parts()
 @operator
 def cumulative_sum(
     x: Any, axis: AxisLike | None = None, *, dtype: Any = None, include_initial: bool = False, reverse: bool = False

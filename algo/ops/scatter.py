@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import expr as E
 from ..building import operator
+from ..complex.lifting import by_parts
 from ..dtypes import promote
 from ..expr import Const, Expr, as_expr, refuse
 from ..extent import Extent
@@ -26,6 +27,7 @@ def position_of(at: Tensor, index: tuple[Expr, ...]) -> Expr:
     return E.cast(found, "int32") if np.dtype(at.dtype).itemsize < 4 else found
 
 
+@by_parts("x", "updates")
 @operator
 def scatter_add(x: Any, ids: Any, updates: Any, axis: AxisLike = 0) -> Tensor:
     """x with ``updates[k]`` added to its slice ``ids[k]`` along `axis`: `updates` has the axes of `ids` in the place of that axis.
@@ -51,6 +53,7 @@ def scatter_min(x: Any, ids: Any, updates: Any, axis: AxisLike = 0) -> Tensor:
     return _joined(t, best, lambda a, b: E.binary("min", a, b))
 
 
+@by_parts("x", "updates")
 @operator
 def scatter(x: Any, ids: Any, updates: Any, axis: AxisLike = 0) -> Tensor:
     """x with its slices ``ids[k]`` along `axis` replaced by ``updates[k]``. Of several for one place the last counts, in the order of the
@@ -74,6 +77,7 @@ def scatter(x: Any, ids: Any, updates: Any, axis: AxisLike = 0) -> Tensor:
     return build_stage(names, value, extents=dict(zip(names, t.shape, strict=True)))
 
 
+@by_parts("updates")
 @operator
 def scatter_nd(ids: Any, updates: Any, shape: Any) -> Tensor:
     """Zeros of a shape with ``updates[k]`` added at ``ids[k]``: the last axis of `ids` [..., m] holds positions along the first m axes of
@@ -103,6 +107,7 @@ def scatter_nd(ids: Any, updates: Any, shape: Any) -> Tensor:
     return build_stage(axes, value, extents=dict(zip(axes, extents, strict=True)))
 
 
+@by_parts()
 @operator
 def gather_nd(x: Any, ids: Any) -> Tensor:
     """``result[k] == x[ids[k, 0], ..., ids[k, m - 1]]``: the last axis of `ids` [..., m] holds positions along the first m axes of x.

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import expr as E
 from ..building import operator
+from ..complex.lifting import by_parts
 from ..dtypes import kind
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent
@@ -20,6 +21,7 @@ from .scatter import position_of
 from .shapes import dimensions, labels, shown, tensor
 
 
+@by_parts()
 @operator
 def segment_sum(x: Any, ids: Any, segments: Extent | str) -> Tensor:
     """``result[s]`` is the sum of the rows ``x[i]`` with ``ids[i] == s``, added in order: x [n, ...] and ids [n] give [segments, ...].
@@ -42,6 +44,7 @@ def segment_min(x: Any, ids: Any, segments: Extent | str) -> Tensor:
     return _combined("min", x, ids, segments, "segment_min")
 
 
+@by_parts()
 @operator
 def segment_mean(x: Any, ids: Any, segments: Extent | str) -> Tensor:
     """The mean of the rows of each segment, as `segment_sum`; 0 where there is none. Integers give float32."""

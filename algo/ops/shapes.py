@@ -9,6 +9,9 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 
 from ..building import call_site, constant, current, placed
+from ..complex import complex_tensor, is_complex
+from ..complex.elements import not_for_complex
+from ..complex.lifting import by_parts, holds_complex
 from ..dtypes import kind, promote
 from ..errors import AlgorithmError
 from ..expr import Expr, as_expr, refuse
@@ -23,7 +26,8 @@ R = TypeVar("R")
 
 
 def view(fn: Callable[P, R]) -> Callable[P, R]:
-    """An operator that makes no stage. Its refusals carry the user's line."""
+    """An operator that makes no stage. Its refusals carry the user's line. What it does to a tensor it does to both parts of a complex
+    one."""
 
     @wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -40,7 +44,7 @@ def view(fn: Callable[P, R]) -> Callable[P, R]:
         except AlgorithmError as error:
             raise placed(error, call_site(), "/".join([builder.method, *builder.scopes, fn.__name__])) from None
 
-    return call
+    return by_parts(scoped=False)(call)
 
 
 def shown(shape: Sequence[Extent]) -> str:
@@ -51,6 +55,8 @@ def tensor(value: Any, what: str) -> Tensor:
     """A tensor from a tensor, a NumPy array or (nested) lists of numbers."""
     if isinstance(value, Tensor):
         return value
+    if is_complex(value):
+        raise not_for_complex(f"fl.{what}")
     if isinstance(value, np.ndarray | np.generic):
         return constant(value)
     if isinstance(value, list | tuple):
@@ -60,9 +66,16 @@ def tensor(value: Any, what: str) -> Tensor:
     raise refuse("A311", f"{what}({type(value).__name__})", "an operand is a tensor, a NumPy array or a number")
 
 
+def operand(value: Any, what: str) -> Any:
+    """A tensor, real or complex."""
+    return complex_tensor(value, what) if holds_complex(value) else tensor(value, what)
+
+
 def narrow(value: Any) -> np.ndarray:
     """Python numbers as an array of the default type of their kind."""
     array = np.asarray(value)
+    if array.dtype.kind == "c":
+        raise not_for_complex("a list that is meant to be real")
     if array.dtype.kind not in "biuf":
         raise refuse("A311", f"a list holding {array.dtype}", "an operand is a tensor, a NumPy array or a number")
     if array.dtype.kind == "f":
@@ -114,7 +127,7 @@ def labels(names: Sequence[str | None], taken: Sequence[str] = ()) -> list[str]:
     return out
 
 
-def broadcast(what: str, tensors: Sequence[Tensor]) -> tuple[Shape, Names]:
+def broadcast(what: str, tensors: Sequence[Any]) -> tuple[Shape, Names]:
     """The common shape by NumPy's rule, and for each axis the first name that an operand which is not stretched there gives it."""
     rank = max((t.ndim for t in tensors), default=0)
     shape: list[Extent] = [1] * rank
@@ -134,10 +147,10 @@ def broadcast(what: str, tensors: Sequence[Tensor]) -> tuple[Shape, Names]:
     return tuple(shape), tuple(names)
 
 
-def element(t: Tensor, index: Sequence[Expr], shape: Sequence[Extent]) -> Any:
-    """t at the index of a shape that it is broadcast to; inside a stage."""
+def element(t: Any, index: Sequence[Expr], shape: Sequence[Extent]) -> Any:
+    """t (real or complex) at the index of a shape that it is broadcast to; inside a stage."""
     if t.ndim == 0:
-        return t.as_scalar()
+        return t.as_scalar() if isinstance(t, Tensor) else t.as_complex()
     skip = len(shape) - t.ndim
     return t[tuple(as_expr(0) if n == 1 and shape[skip + d] != 1 else index[skip + d] for d, n in enumerate(t.shape))]
 

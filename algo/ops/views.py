@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..complex.lifting import by_parts
 from ..dtypes import kind
 from ..errors import InternalError
 from ..expr import Const, Expr, as_expr, cast, refuse
@@ -258,6 +259,7 @@ def wrap(x: Any) -> Tensor:
     return _bounded(x, "wrap")
 
 
+@by_parts("x", "value", scoped=False)
 @view
 def constant(x: Any, value: bool | int | float = 0) -> Tensor:
     """x with `value` read outside its bounds."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..arrays import Array, encode, encode_all, leaves, short
+from ..arrays import Array, encode, encode_all, leaves, listed, short
 from ..command import Outcome
 from ..files import writable, write
 from ..inputs import method_named, method_of, read_inputs
@@ -67,8 +67,8 @@ def _facts(array: Array) -> dict[str, Any]:
     """Small results whole, large ones in numbers about them."""
     facts: dict[str, Any] = {"dtype": array.dtype.name, "shape": list(array.shape)}
     if array.size <= 1000:
-        return {**facts, "value": array.tolist()}
-    wide = array.astype("float64")
+        return {**facts, "value": listed(array)}
+    wide = abs(array) if array.dtype.kind == "c" else array.astype("float64")
     return {**facts, "min": float(wide.min()), "max": float(wide.max()), "mean": float(wide.mean())}
 
 

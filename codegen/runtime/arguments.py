@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from .complexes import NAMES, parts_of
 from .errors import Problem, run_problem
 from .extents import evaluate, solve, text
 from .manifest import MethodSpec, TensorSpec
 from .tensors import adopt
 
-_WEAK = (bool, int, float, list, tuple)
-_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2}  # dtype kinds by what a weak value of them may become
+_WEAK = (bool, int, float, complex, list, tuple)
+_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}  # dtype kinds by what a weak value of them may become
 _CPU = 1
 LARGEST_EXTENT = 1 << 48
 
@@ -26,7 +28,10 @@ class Refused(Exception):
 
 
 def as_array(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
-    """`value` as an array of the declared dtype; of any byte order, strides and alignment. Raises Refused."""
+    """`value` as an array of the declared dtype, of complex numbers their parts; of any byte order, strides and alignment. Raises Refused.
+    """
+    if spec.complex:
+        return _parts(label, spec, value)
     kind = type(value)
     if kind is np.ndarray and value.dtype == spec.numpy and value.ndim == len(spec.shape):
         return value  # type: ignore[no-any-return]
@@ -61,11 +66,19 @@ def _count(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
     return np.empty((int(value), 0), spec.numpy)
 
 
+def _parts(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
+    """Complex numbers, or those of a type that they are made from without a word, as [..., 2]. The parts themselves are taken too."""
+    whole = replace(spec, dtype=NAMES[spec.dtype], shape=spec.shape[:-1], complex=False)
+    if isinstance(value, np.ndarray) and value.dtype == spec.numpy and value.shape[-1:] == (2,):
+        return value
+    return parts_of(as_array(label, whole, value))
+
+
 def rank_problem(label: str, spec: TensorSpec, array: np.ndarray[Any, Any]) -> Problem | None:
     """What is wrong with the number of its axes."""
     if array.ndim == len(spec.shape):
         return None
-    return run_problem("R105", f"{label}: {spec.name} has shape {array.shape}, expected {spec.text()}")
+    return run_problem("R105", f"{label}: {spec.name} has shape {spec.seen(array.shape)}, expected {spec.text()}")
 
 
 def _weak(label: str, spec: TensorSpec, value: Any, expected: str) -> np.ndarray[Any, Any]:
@@ -87,7 +100,8 @@ def _weak(label: str, spec: TensorSpec, value: Any, expected: str) -> np.ndarray
 
 
 def _kind_name(array: np.ndarray[Any, Any]) -> str:
-    return {"b": "a truth value", "i": "an integer", "u": "an integer", "f": "a float"}.get(array.dtype.kind, f"{array.dtype.name} values")
+    names = {"b": "a truth value", "i": "an integer", "u": "an integer", "f": "a float", "c": "a complex number"}
+    return names.get(array.dtype.kind, f"{array.dtype.name} values")
 
 
 def _converted(label: str, spec: TensorSpec, value: Any, expected: str) -> np.ndarray[Any, Any]:
@@ -152,7 +166,7 @@ def _disagreement(
     if isinstance(extent, str):
         return run_problem("R105", f"{label}: {extent} is {symbols[extent]} in {source[extent]}, but {shape[axis]} in {spec.name}")
     known = "" if isinstance(extent, int) or not _known(extent, symbols) else f", and {text(extent)} is {evaluate(extent, symbols)} here"
-    return run_problem("R105", f"{label}: {spec.name} has shape {shape}, expected {spec.text()}{known}")
+    return run_problem("R105", f"{label}: {spec.name} has shape {spec.seen(shape)}, expected {spec.text()}{known}")
 
 
 def _known(extent: Any, symbols: Mapping[str, int]) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
+from .complexes import NAMES
 from .errors import artifact_error, artifact_problem
 from .extents import Extent, shape_of, text
 from .tensors import ALIGNMENT, numpy_dtype
@@ -25,7 +26,7 @@ SEAL = "seal"
 class TensorSpec:
     """A named tensor: an input or a parameter. `given` is the type of the algorithm, where a plan stores a parameter in another.
     `lengths` is the input that says how long each row of a ragged one is. One that `counts` is given as the number of its first extent, and
-    has no elements."""
+    has no elements. `complex`: the last axis has the parts of complex numbers."""
 
     name: str
     dtype: str
@@ -34,13 +35,19 @@ class TensorSpec:
     given: str = ""
     lengths: str = ""
     counts: bool = False
+    complex: bool = False
 
     def text(self) -> str:
-        """`float32[h, w]`, `float32[n, t*, 32]` of a ragged one, and `extent` of one that is a number."""
+        """`float32[h, w]`, `float32[n, t*, 32]` of a ragged one, `complex64[n]` of complex numbers, `extent` of one that is a number."""
         if self.counts:
             return "extent"
         stars = ["*" if self.lengths and axis == 1 else "" for axis in range(len(self.shape))]
-        return f"{self.dtype}[{', '.join(text(n) + star for n, star in zip(self.shape, stars, strict=True))}]"
+        sizes = [text(n) + star for n, star in zip(self.shape, stars, strict=True)]
+        return f"{NAMES.get(self.dtype, self.dtype)}[{', '.join(sizes[:-1])}]" if self.complex else f"{self.dtype}[{', '.join(sizes)}]"
+
+    def seen(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of an array as its owner sees it, who does not see the parts of complex numbers."""
+        return shape[:-1] if self.complex else shape
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
@@ -144,7 +151,7 @@ class MethodSpec:
 
     def result_text(self) -> str:
         buffers = self.variants[-1].buffers
-        return result_text(self.result, [TensorSpec(b.name, b.dtype, b.shape).text() for b in buffers])
+        return result_text(self.result, [TensorSpec(b.name, b.dtype, b.shape) for b in buffers])
 
 
 @dataclass(frozen=True)
@@ -189,16 +196,34 @@ def leaves(result: Mapping[str, Any]) -> Iterator[int]:
             return
 
 
-def result_text(result: Mapping[str, Any], names: list[str]) -> str:
+def complex_leaves(result: Mapping[str, Any]) -> Iterator[bool]:
+    """Of each array of a result, in its order, whether it is one of complex numbers."""
+    match result:
+        case {"buffer": int()}:
+            yield is_complex(result)
+        case {"dict": items}:
+            for _, part in items:
+                yield from complex_leaves(part)
+        case {"tuple": parts} | {"list": parts}:
+            for part in parts:
+                yield from complex_leaves(part)
+
+
+def is_complex(leaf: Mapping[str, Any]) -> bool:
+    """Whether an array of a result is one of complex numbers."""
+    return bool(leaf.get("complex"))
+
+
+def result_text(result: Mapping[str, Any], tensors: list[TensorSpec]) -> str:
     match result:
         case {"buffer": int(buffer)}:
-            return names[buffer]
+            return replace(tensors[buffer], complex=is_complex(result)).text()
         case {"dict": items}:
-            return "{" + ", ".join(f'"{key}": {result_text(part, names)}' for key, part in items) + "}"
+            return "{" + ", ".join(f'"{key}": {result_text(part, tensors)}' for key, part in items) + "}"
         case {"list": parts}:
-            return f"[{', '.join(result_text(p, names) for p in parts)}]"
+            return f"[{', '.join(result_text(p, tensors) for p in parts)}]"
         case {"tuple": parts}:
-            return f"({', '.join(result_text(p, names) for p in parts)}{',' if len(parts) == 1 else ''})"
+            return f"({', '.join(result_text(p, tensors) for p in parts)}{',' if len(parts) == 1 else ''})"
         case {"none": True}:
             return "None"
     raise ValueError(f"no result: {result!r}")
@@ -270,5 +295,5 @@ def _step(raw: Mapping[str, Any]) -> Step:
 
 def _tensor(raw: Mapping[str, Any]) -> TensorSpec:
     numpy_dtype(raw["dtype"])
-    marks = raw.get("buffer", -1), raw.get("given", ""), raw.get("lengths", ""), raw.get("counts", False)
+    marks = raw.get("buffer", -1), raw.get("given", ""), raw.get("lengths", ""), raw.get("counts", False), raw.get("complex", False)
     return TensorSpec(raw["name"], raw["dtype"], tuple(raw["shape"]), *marks)

@@ -12,12 +12,13 @@ import numpy as np
 
 from . import padding
 from .arguments import LARGEST_EXTENT, Refused, as_array, bind, rank_problem
+from .complexes import NAMES
 from .errors import Problem, run_error, run_problem
 from .extents import shape_of
 from .feeding import Feed
 from .ffi import Function
 from .forms import Form, form_of
-from .manifest import MethodSpec, Variant
+from .manifest import MethodSpec, Variant, complex_leaves
 from .parameters import fixed_arrays
 from .peak import Peak, peak_of, size
 from .prepared import Array, NegativeExtent, Prepared, arrays_of
@@ -268,7 +269,8 @@ class Method:
             targets = list(arrays_of(self.spec.result, out))
         except (KeyError, TypeError, ValueError, IndexError):
             raise run_error(run_problem("R112", f"{self.label}: out is not built like the result, {self.spec.result_text()}")) from None
-        for i, (target, (shape, dtype)) in enumerate(zip(targets, prepared.leaf_specs, strict=True)):
+        pairs = complex_leaves(self.spec.result)
+        for i, (target, (shape, dtype), pair) in enumerate(zip(targets, prepared.leaf_specs, pairs, strict=True)):
             if not isinstance(target, np.ndarray):
                 found = f"of type {type(target).__name__}"
             elif target.shape != shape or target.dtype != dtype:
@@ -279,7 +281,8 @@ class Method:
                 raise run_error(run_problem("R112", f"{self.label}: two arrays of out share memory"))
             else:
                 continue
-            raise run_error(run_problem("R112", f"{self.label}: out is {found}, expected {dtype.name}{list(shape)}"))
+            expected = f"{NAMES[dtype.name]}{list(shape[:-1])}" if pair else f"{dtype.name}{list(shape)}"
+            raise run_error(run_problem("R112", f"{self.label}: out is {found}, expected {expected}"))
         return targets
 
 

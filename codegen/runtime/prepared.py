@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from . import threads
+from .complexes import complex_of, parts_of
 from .extents import evaluate, shape_of
 from .ffi import Function, Tensor
-from .manifest import MethodSpec, Step, Variant, leaves
+from .manifest import MethodSpec, Step, Variant, is_complex, leaves
 from .memory import ResultPool, aligned, allocate, plan
 from .tensors import borrow
 
@@ -75,8 +76,9 @@ class Prepared:
         self._plain = self._leaves == self._outputs
         self.leaf_specs = [(self._shapes[b], variant.buffers[b].numpy) for b in self._leaves]
         """Shape and dtype of every array of the result, in its order."""
-        self._single = self._plain and "buffer" in method.result
-        self._nest = None if "buffer" in method.result else _nest(method.result)
+        alone = "buffer" in method.result and not is_complex(method.result)
+        self._single = self._plain and alone
+        self._nest = None if alone else _nest(method.result)
         lifetimes = _lifetimes(variant.steps) | {new: (0, len(variant.steps)) for new, _ in variant.copies}
         self.lifetimes = lifetimes
         self._changes = bool(method.updates)
@@ -266,14 +268,18 @@ def _lifetimes(steps: Sequence[Step]) -> dict[int, tuple[int, int]]:
 def _nest(result: Mapping[str, Any]) -> Callable[[Sequence[Array]], Any]:
     """A function from the result's arrays, in order, to the nest of dicts, tuples and lists that the method returns."""
     match result:
-        case {"dict": items} if all("buffer" in part for _, part in items):
+        case {"dict": items} if all(_is_array(part) for _, part in items):
             keys = [key for key, _ in items]
             return lambda arrays: dict(zip(keys, arrays))  # noqa: B905
-        case {"tuple": parts} if all("buffer" in part for part in parts):
+        case {"tuple": parts} if all(map(_is_array, parts)):
             return tuple
-        case {"list": parts} if all("buffer" in part for part in parts):
+        case {"list": parts} if all(map(_is_array, parts)):
             return list
     return lambda arrays: nested(result, iter(arrays))
+
+
+def _is_array(part: Mapping[str, Any]) -> bool:
+    return "buffer" in part and not is_complex(part)
 
 
 def nested(result: Mapping[str, Any], arrays: Any) -> Any:
@@ -287,11 +293,14 @@ def nested(result: Mapping[str, Any], arrays: Any) -> Any:
             return [nested(part, arrays) for part in parts]
         case {"none": True}:
             return None
+        case {"complex": True}:
+            return complex_of(next(arrays))
     return next(arrays)
 
 
 def arrays_of(result: Mapping[str, Any], value: Any) -> list[Any]:
-    """The arrays of a value that is built like `result`, in its order. Raises KeyError, TypeError, ValueError or IndexError."""
+    """The arrays of a value that is built like `result`, in its order; of complex ones their parts. Raises KeyError, TypeError, ValueError
+    or IndexError."""
     match result:
         case {"dict": items}:
             if len(value) != len(items):
@@ -301,4 +310,6 @@ def arrays_of(result: Mapping[str, Any], value: Any) -> list[Any]:
             return [leaf for part, v in zip(parts, value, strict=True) for leaf in arrays_of(part, v)]
         case {"none": True}:
             return []
+        case {"complex": True} if isinstance(value, np.ndarray):
+            return [parts_of(value)]
     return [value]

@@ -28,9 +28,11 @@ def graph_data(graph: Graph) -> dict[str, Any]:
     return {
         "name": graph.name,
         "nodes": nodes.data,
-        "leaves": [[t.id, t.path, t.kind, [to_json(e) for e in t.shape], t.dtype, list(t.axis_names), t.source] for t in graph.leaves],
+        "leaves": [
+            [t.id, t.path, t.kind, [to_json(e) for e in t.shape], t.dtype, list(t.axis_names), t.source, t.complex] for t in graph.leaves
+        ],
         "stages": stages,
-        "methods": [[m.name, list(m.inputs), _tree_data(m.result), m.doc, dict(m.updates)] for m in graph.methods],
+        "methods": [[m.name, list(m.inputs), _tree_data(m.result), m.doc, dict(m.updates), sorted(m.complex)] for m in graph.methods],
     }
 
 
@@ -38,10 +40,13 @@ def graph_of(data: Mapping[str, Any], values: Mapping[str, Any] | None = None) -
     """The graph of `graph_data`, with the values of constants by path."""
     nodes = _expressions(data["nodes"])
     leaves = tuple(
-        Leaf(i, path, kind, tuple(map(extent_of, shape)), dtype, tuple(names), (values or {}).get(path), source)
-        for i, path, kind, shape, dtype, names, source in data["leaves"]
+        Leaf(i, path, kind, tuple(map(extent_of, shape)), dtype, tuple(names), (values or {}).get(path), source, pair)
+        for i, path, kind, shape, dtype, names, source, pair in data["leaves"]
     )
-    methods = tuple(Method(name, tuple(inputs), _tree_of(result), doc, updates) for name, inputs, result, doc, updates in data["methods"])
+    methods = tuple(
+        Method(name, tuple(inputs), _tree_of(result), doc, updates, complex=frozenset(pairs))
+        for name, inputs, result, doc, updates, pairs in data["methods"]
+    )
     return Graph(data["name"], leaves, tuple(_stage_of(s, nodes) for s in data["stages"]), methods)
 
 

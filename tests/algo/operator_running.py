@@ -62,4 +62,6 @@ def numbers(*shape: int, seed: int = 0, dtype: str = "float32") -> np.ndarray:
         return generator.integers(0, 2, shape).astype(bool)
     if "int" in dtype:
         return generator.integers(0 if dtype.startswith("u") else -9, 10, shape).astype(dtype)
+    if dtype.startswith("complex"):
+        return (generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
     return generator.standard_normal(shape).astype(dtype)

@@ -12,8 +12,9 @@ from operator_names import ATTENTION, FOURIER, IMAGES, NETWORKS
 
 X, IDS = fl.f32("n", "features=8"), fl.i32("n", "t")
 UNARY = [
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "cos", "cosh", "elu", "erf", "exp", "exp2", "expm1",
-    "floor", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "isfinite", "isinf", "isnan", "leaky_relu", "log", "log10",
+    "abs", "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "ceil", "celu", "conj", "cos", "cosh", "elu", "erf", "exp", "exp2",
+    "expm1", "floor", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "imag", "isfinite", "isinf", "isnan", "leaky_relu",
+    "log", "log10",
     "log1p", "log2", "logical_not", "logsigmoid", "mish", "negative", "quick_gelu", "reciprocal", "relu", "relu6", "round", "rsqrt",
     "selu", "sigmoid", "sign", "signbit", "silu", "sin", "sinh", "softplus", "softshrink", "softsign", "sqrt", "square", "tan", "tanh",
     "tanhshrink", "trunc",
@@ -38,6 +39,9 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     **ATTENTION,
     **IMAGES,
     **FOURIER,
+    "complex": (
+        lambda x: fl.complex(x, 1.0), {"x": X}, f"complex/real[{FEATURES}], complex/imag[{FEATURES}], result[{FEATURES} i2]",
+    ),
     "invert": (lambda k: fl.invert(k), {"k": IDS}, "invert[n t]"),
     "where": (lambda x: fl.where(x > 0, x, 0), {"x": X}, f"greater[{FEATURES}], where[{FEATURES}]"),
     "clamp": (lambda x: fl.clamp(x, 0, 1), {"x": X}, f"clamp[{FEATURES}]"),
@@ -171,8 +175,8 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
 }  # fmt: skip
 VIEWS = [
     "asarray", "broadcast_arrays", "broadcast_to", "constant", "diagonal", "edge", "expand_dims", "flatten", "flip", "matrix_transpose",
-    "meshgrid", "moveaxis", "pixel_shuffle", "pixel_unshuffle", "positive", "rearrange", "reflect", "repeat", "reshape", "roll", "split",
-    "squeeze", "swapaxes", "tile", "transpose", "unstack", "wrap",
+    "meshgrid", "moveaxis", "pixel_shuffle", "pixel_unshuffle", "positive", "real", "rearrange", "reflect", "repeat", "reshape", "roll",
+    "split", "squeeze", "swapaxes", "tile", "transpose", "unstack", "wrap",
 ]  # fmt: skip
 REFUSED = ["empty", "empty_like"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -89,3 +90,24 @@ def test_types_that_numpys_files_cannot_say_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="y: NumPy's files"):
         encode_all({"y": array})
     assert encode(array, tmp_path / "out.json")[0] == b"[1.0, 1.0, 1.0]\n"
+
+
+SPIN = """import fluorite as fl
+
+
+def spin(z: fl.c64[fl.Tensor, "n"], by: fl.c64 = 1) -> fl.Tensor:
+    return z * by
+"""
+
+
+def test_complex_numbers_in_files_and_literals(here: Path) -> None:
+    (here / "spin.py").write_text(SPIN)
+    z = np.complex64([1, 2j, 3 - 1j])
+    np.save(here / "z.npy", z)
+    ran = fluorite("run", "spin.py:spin", "--set", "z=z.npy", "--set", "by=0+2j", "-o", "out.npy", "--json")
+    assert ran.code == 0 and (np.load(here / "out.npy") == 2j * z).all() and np.load(here / "out.npy").dtype == np.complex64
+    assert ran.document["result"]["outputs"]["out"] == {"dtype": "complex64", "shape": [3], "value": [[0, 2], [-4, 0], [2, 6]]}
+    ran = fluorite("run", "spin.py:spin", "--set", "z=z.npy", "--set", "by=2", "-o", "out.json")
+    assert ran.code == 0 and "complex64[3]  [[2.0, 0.0]" in ran.out and json.loads((here / "out.json").read_text())[1] == [0, 4]
+    assert "real numbers" in fluorite("run", "spin.py:spin", "--set", "z=z.npy", "--set", "by=2", "-o", "out.png").err
+    assert fluorite("check", "spin.py:spin", "--extents", "n=3", "--set", "z=z.npy", "--set", "by=1j").code == 0
