@@ -31,6 +31,7 @@ VERSION = "0.1.0"
 TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
 EMISSION = (
     "angles",
+    "casting",
     "emit",
     "exponentials",
     "float_operations",
@@ -41,6 +42,7 @@ EMISSION = (
     "objects",
     "real_functions",
     "statements",
+    "synchronising",
     "transcendental",
     "tvm_adapter",
     "whole_numbers",

@@ -66,6 +66,12 @@ _STRIPS = "blur: [{split: {axis: y, factor: 8}}]"
 _BLOCKS = "blur: [{tile: {y: 4, x: 32}}, {gpu_blocks: [y_outer, x_outer]}, {gpu_threads: [y_inner, x_inner]}]"
 _AT = "{compute_at: {stage: blur, axis: y_inner}}"
 _KEPT = "{store_at: {stage: blur, axis: y_outer}}"
+_TILED = (
+    "{stage_in: {read: w, into: w_tile}}, {split: {axis: k, factor: 2}}, {gpu_blocks: [i]}, {gpu_threads: [j]}, "
+    "{reorder: [i, j, k_outer, k_inner]}"
+)
+_COPIED = "w_tile: [{compute_at: {stage: product, axis: k_outer}}, {store_in: shared}, fetch]"
+_AHEAD = "{software_pipeline: {axis: k_outer, stages: 2}}"
 
 EXAMPLES: dict[str, Example] = {
     "split": Example(scaled, _LINE, "", "scaled: [{split: {axis: x, factor: 8}}]"),
@@ -117,6 +123,7 @@ EXAMPLES: dict[str, Example] = {
     "find_best": Example(largest, _LINE, "", "at: [find_best]"),
     "gpu_blocks": Example(image_sums, _IMAGE, "out: [{gpu_blocks: [y]}]", "out: [{gpu_blocks: [y, x]}]", _GPU),
     "gpu_threads": Example(image_sums, _IMAGE, "out: [{gpu_blocks: [y]}]", "out: [{gpu_blocks: [y]}, {gpu_threads: [x]}]", _GPU),
+    "software_pipeline": Example(product, _MATRICES, f"product: [{_TILED}], {_COPIED}", f"product: [{_TILED}, {_AHEAD}], {_COPIED}", _GPU),
     "fetch": Example(
         blur,
         _IMAGE,

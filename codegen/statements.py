@@ -6,23 +6,29 @@ Expressions are those of the algorithm; a Read names a buffer by id. Buffer ids 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fluorite.algo.expr import Axis, Expr
+from fluorite.algo.expr import Axis, Expr, binary
 from fluorite.algo.extent import Extent
+from fluorite.algo.linear import simplify
 from fluorite.algo.printing import show
+from fluorite.algo.rewriting import substitute
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory of a stage, a leaf or an accumulator. `memory`: global (a kernel argument), workspace, local, shared."""
+    """Memory of a stage, a leaf or an accumulator. `memory`: global (a kernel argument), workspace, local, shared.
+
+    `rotates`: its first dimension is parts that are written in turn; in shared memory the kernel has barriers of its own for it.
+    """
 
     id: int
     name: str
     dtype: str
     shape: tuple[Extent, ...]
     memory: str = "global"
+    rotates: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,34 @@ class Fetch:
 
     buffer: int
     index: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """All threads of the block come here before any goes on, and see what the others have written to shared memory."""
+
+
+@dataclass(frozen=True)
+class AsyncCopy:
+    """buffer[index ...] = source[at ...], `elements` side by side, global to shared memory: done when its group has been waited for."""
+
+    buffer: int
+    index: tuple[Expr, ...]
+    source: int
+    at: tuple[Expr, ...]
+    elements: int = 1
+
+
+@dataclass(frozen=True)
+class CommitGroup:
+    """The copies that the thread has started since the last one are a group."""
+
+
+@dataclass(frozen=True)
+class WaitGroup:
+    """Until only the `groups` newest groups of the thread's copies may be unfinished."""
+
+    groups: int
 
 
 @dataclass(frozen=True)
@@ -123,7 +157,10 @@ class Call:
     ranks: tuple[int, ...] = ()
 
 
-Statement = Call | Store | Fetch | If | For | While | Sequence | Allocate | Deal | Weave | Comb
+Synchronisation = Barrier | AsyncCopy | CommitGroup | WaitGroup
+"""What only the threads of a GPU do."""
+
+Statement = Call | Store | Fetch | If | For | While | Sequence | Allocate | Deal | Weave | Comb | Synchronisation
 
 
 @dataclass(frozen=True)
@@ -208,6 +245,32 @@ def transform(s: Statement, rule: Callable[[Statement], Statement | None]) -> St
     return new if changed is None else changed
 
 
+def moved(s: Statement, var: Axis, by: Expr) -> Statement:
+    """The statement as it is where the loop variable is larger by `by`."""
+
+    def at(e: Expr) -> Expr:
+        return simplify(substitute(e, {var: binary("add", var, by)}), {})
+
+    def all_at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(map(at, index))
+
+    def rule(n: Statement) -> Statement | None:
+        match n:
+            case Store():
+                return Store(n.buffer, all_at(n.index), at(n.value))
+            case Fetch() | Weave() | Comb():
+                return replace(n, index=all_at(n.index))
+            case AsyncCopy():
+                return replace(n, index=all_at(n.index), at=all_at(n.at))
+            case If() | While():
+                return replace(n, condition=at(n.condition))
+            case For():
+                return replace(n, low=at(n.low), extent=at(n.extent))
+        return None
+
+    return transform(s, rule)
+
+
 def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axis, str]) -> Iterator[str]:
     """Text of a statement. A loop inside one of the same name gets a prime, so that the text says all there is to say."""
     pad = "  " * depth
@@ -224,6 +287,16 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
             yield f"{pad}{asked}{names[s.target]} = {s.function}({given}) of NumPy, for {s.path}"
         case Fetch():
             yield f"{pad}prefetch {names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}]"
+        case Barrier():
+            yield f"{pad}barrier"
+        case AsyncCopy():
+            to, source = (f"{names.get(b, b)}[{', '.join(map(text, i))}" for b, i in ((s.buffer, s.index), (s.source, s.at)))
+            more = " ..." if s.elements > 1 else ""
+            yield f"{pad}{to}{more}] = copy of {f'{s.elements} of ' if more else ''}{source}{more}], asynchronously"
+        case CommitGroup():
+            yield f"{pad}these copies are a group"
+        case WaitGroup():
+            yield f"{pad}wait for all groups of copies{f' but the last {s.groups}' if s.groups else ''}"
         case Deal():
             yield f"{pad}{', '.join(names[p] for p in s.parts)} = every {len(s.parts)} lanes of {names[s.source]}"
         case Comb():

@@ -82,7 +82,8 @@ def resolve_target(target: Target, contract: bool = True, threads: int | str = "
             "max_threads_per_block": 1024,
             "thread_warp_size": 32,
         }
-        return CodeTarget("cuda", arch, (), Machine("cuda", vector_bytes=16, registers=255), tuple(config.items()))
+        oldest = min(int(re.sub(r"\D", "", a)) for a in target.arches)
+        return CodeTarget("cuda", arch, (), Machine("cuda", vector_bytes=16, registers=255, arch=oldest), tuple(config.items()))
     config = {
         "kind": "opencl",
         "max_num_threads": 1024,

@@ -14,6 +14,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.support.cc import create_shared  # type: ignore[import-untyped]
 from tvm.target import Target  # type: ignore[import-untyped]
+from tvm.tirx.buffer import BufferType  # type: ignore[import-untyped]
 
 VERSION: str = tvm.__version__
 FFI_VERSION: str = tvm_ffi.__version__
@@ -27,6 +28,50 @@ def prefetch(element: Any) -> Any:
     """The instruction that asks for an element to be read, into every level of cache."""
     read, near, data = (tirx.IntImm("int32", n) for n in (0, 3, 1))
     return tirx.call_intrin("void", "tirx.prefetch", tirx.address_of(element), read, near, data)
+
+
+def nothing() -> Any:
+    return tirx.Evaluate(tirx.IntImm("int32", 0))
+
+
+def storage_barrier() -> Any:
+    """The barrier of a block's threads, for shared memory."""
+    return tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", tvm.ir.StringImm("shared")))
+
+
+def element_address(buffer: Any, index: list[Any]) -> Any:
+    return tirx.address_of(tirx.BufferLoad(buffer, index))
+
+
+def external(name: str, *args: Any) -> Any:
+    """The call of a function that the target's own language has."""
+    return tirx.Evaluate(tirx.call_extern("void", name, *args))
+
+
+ROTATING = "shared.rotating"
+"""The scope of shared memory that has barriers of its own, until those for the rest have been put in."""
+
+
+def rotating_is_shared() -> Any:
+    """The pass that makes plain shared memory of it."""
+
+    def changed(f: Any) -> Any:
+        made: dict[Any, Any] = {}
+
+        def buffer(v: Any) -> Any:
+            if not isinstance(v.ty, BufferType) or v.scope() != ROTATING:
+                return v
+            if v not in made:
+                made[v] = tirx.decl_buffer(v.shape, v.dtype, v.name, scope="shared", data_alignment=v.data_alignment)
+            return made[v]
+
+        return f.with_body(tvm_ffi.structural_map(f.body, (tirx.Var, buffer)))
+
+    @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
+    def run(mod: Any, _context: Any) -> Any:
+        return tvm.IRModule({v: changed(f) if isinstance(f, tirx.PrimFunc) else f for v, f in mod.functions.items()}, attrs=mod.attrs)
+
+    return run
 
 
 def pipeline(gpu: bool = False) -> Any:
@@ -53,6 +98,7 @@ def pipeline(gpu: bool = False) -> Any:
             s.ThreadSync("shared"),
             s.ThreadSync("shared.dyn"),
             s.ThreadSync("warp"),
+            *([rotating_is_shared()] if gpu else []),
             s.LowerThreadAllreduce(),
             s.MergeSharedMemoryAllocations(),
             t.SplitHostDevice(),

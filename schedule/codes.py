@@ -173,6 +173,14 @@ CODES: dict[str, str] = {
         "align begins every row of a stage at a multiple of some bytes: along the last axis that is stored, a power of two up to 64, for a "
         "stage whose memory its kernel takes for itself."
     ),
+    "P264": (
+        "software_pipeline names a serial loop at which other stages are computed, and these run ahead: each iteration of theirs has to "
+        "start anew. What slides from one iteration to the next (store_at), or is computed step by step, does not."
+    ),
+    "P265": (
+        "asynchronous copies bring tiles from global to shared memory as they are, 4, 8 or 16 bytes at a time, on NVIDIA's sm_80 and "
+        "later. A stage that computes something, or reads what the same kernel makes, is no copy."
+    ),
     "P269": "float16, bfloat16 and the float8 types are computed on processors so far: code for devices does not convert their bits yet.",
     "P270": "A recurrence runs step by step, which this version builds for CPUs only.",
     "P271": "A recurrence reads what it stores, so a rewrite that moves its value elsewhere, or writes it into its readers, cannot be.",

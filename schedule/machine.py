@@ -9,7 +9,8 @@ from fluorite.algo.dtypes import held, itemsize
 
 @dataclass(frozen=True)
 class Machine:
-    """`kind` llvm, cuda or opencl; `vector_bytes` of the widest vector, `registers` of that width, `cores`, cache sizes in bytes."""
+    """`kind` llvm, cuda or opencl; `vector_bytes` of the widest vector, `registers` of that width, `cores`, cache sizes in bytes; `arch` is
+    the number of the oldest NVIDIA architecture that code is made for, 0 where it is for none."""
 
     kind: str = "llvm"
     vector_bytes: int = 64
@@ -19,6 +20,7 @@ class Machine:
     l2: int = 1 << 20
     threads_per_block: int = 1024
     shared_bytes: int = 48 << 10
+    arch: int = 0
 
     @property
     def is_gpu(self) -> bool:

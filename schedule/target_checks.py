@@ -8,14 +8,17 @@ from fluorite.algo.errors import Problem
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 
-from .directives import Directive, Fetch, Fold, GpuBlocks, GpuThreads, Parallel, Prefetch, StoreAt, StoreIn
+from .directives import Directive, Fetch, Fold, GpuBlocks, GpuThreads, Parallel, Prefetch, SoftwarePipeline, StoreAt, StoreIn
 from .machine import Machine
 from .notation.places import NOWHERE
 
+_ASYNCHRONOUS = 80
+"""The first architecture that copies from global to shared memory asynchronously."""
+
 
 def wrong_target(g: Graph, chosen: Mapping[str, tuple[Directive, ...]], machine: Machine) -> list[Problem]:
-    """P250, once for each directive; P270 for what a machine cannot run."""
-    directives = [p for s in g.stages for d in chosen.get(s.path, ()) if (p := _problem(s, d, machine.is_gpu)) is not None]
+    """P250 and P265, once for each directive; P270 for what a machine cannot run."""
+    directives = [p for s in g.stages for d in chosen.get(s.path, ()) if (p := _problem(s, d, machine)) is not None]
     return _recurrences(g, machine) + directives
 
 
@@ -34,8 +37,8 @@ def _recurrences(g: Graph, machine: Machine) -> list[Problem]:
     ]
 
 
-def _problem(s: Stage, d: Directive, gpu: bool) -> Problem | None:
-    place = d.at()
+def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:
+    place, gpu, code = d.at(), machine.is_gpu, "P250"
     try_: tuple[str, ...] = ("parallel, vectorize", "target: {kind: cuda, arch: sm_90}")
     match d:
         case Parallel(axis=axis) if gpu:
@@ -51,9 +54,14 @@ def _problem(s: Stage, d: Directive, gpu: bool) -> Problem | None:
         case StoreIn(memory="shared") if not gpu:
             place, asked, why = d.at("memory"), "store_in: shared on a CPU", "a CPU has no memory shared by a block of threads"
             try_ = ("store_in: stack",)
+        case SoftwarePipeline(asynchronous=True) if machine.arch < _ASYNCHRONOUS:
+            on = f"sm_{machine.arch}" if machine.arch else "OpenCL" if gpu else "a CPU"
+            why = f"cp.async came with sm_{_ASYNCHRONOUS}" if gpu else "its copies pass through registers; it reads ahead by itself"
+            place, code, asked = d.at("asynchronous"), "P265" if gpu else "P250", f"software_pipeline: asynchronous on {on}"
+            try_ = ("asynchronous: false", f"target: {{kind: cuda, arch: sm_{_ASYNCHRONOUS}}}")
         case _:
             return None
-    return place.problem("P250", asked, why, try_, path=s.path, source=s.source)
+    return place.problem(code, asked, why, try_, path=s.path, source=s.source)
 
 
 __all__ = ["wrong_target"]

@@ -105,6 +105,7 @@ def cross_build(graph: Graph, plan: Plan, cubins: bool = True, strict: bool = Fa
 def device_source(variants: Sequence[Lowered], target: CodeTarget) -> str:
     """CUDA C or OpenCL C of all kernels."""
     from ..emit import emit
+    from ..synchronising import COPY, HEADER
     from ..tvm_adapter import generate, split_for_device
 
     kernels = [k for v in variants for k in v.kernels]
@@ -112,6 +113,8 @@ def device_source(variants: Sequence[Lowered], target: CodeTarget) -> str:
         return ""
     _, devices = split_for_device({k.name: emit(k) for k in kernels}, target.dict())
     source = "\n".join(str(generate(module, t).inspect_source()) for module, t in devices)
+    if COPY in source:
+        source = HEADER + source
     contract = variants[0].scheduled.plan.numerics.contract
     return source if contract or target.kind != "opencl" else f"#pragma OPENCL FP_CONTRACT OFF\n{source}"
 

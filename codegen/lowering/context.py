@@ -56,6 +56,7 @@ class Context:
     ranges: dict[Axis, Extent] = field(default_factory=dict)
     storage: dict[int, tuple[Buffer, tuple[Expr, ...]]] = field(default_factory=dict)  # stage -> its buffer, and the origin of indices
     folds: dict[tuple[int, Axis], int] = field(default_factory=dict)  # stage and axis -> positions of its circular buffer
+    slots: dict[int, tuple[Axis, int]] = field(default_factory=dict)  # stage -> loop of its pipeline, and how many parts are kept
     kept: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict)  # owner and position of its loop -> what is kept there
     allocated: list[Buffer] = field(default_factory=list)
     initialised: set[int] = field(default_factory=set)

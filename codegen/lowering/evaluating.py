@@ -43,7 +43,11 @@ def position_of(work: Context, source: int, index: tuple[Expr, ...]) -> tuple[Ex
     _, origin = work.storage[source]
     local = [simplify(binary("sub", i, o), work.ranges) for i, o in zip(index, origin, strict=True)]
     folds = [work.folds.get((source, a)) for a in work.by_id[source].axes]
-    return tuple(i if n is None else simplify(binary("mod", i, as_expr(n)), work.ranges) for i, n in zip(local, folds, strict=True))
+    inside = (i if n is None else simplify(binary("mod", i, as_expr(n)), work.ranges) for i, n in zip(local, folds, strict=True))
+    if source not in work.slots:
+        return tuple(inside)
+    turn, parts = work.slots[source]
+    return (simplify(binary("mod", turn, as_expr(parts)), work.ranges), *inside)
 
 
 def value_of(work: Context, p: Placed) -> Expr:

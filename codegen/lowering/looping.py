@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Expr, as_expr, binary
@@ -13,7 +14,7 @@ from fluorite.schedule.directives import Parallel, Vectorize
 from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
 
 from ..statements import Allocate, Buffer, For, If, Statement, sequence
-from . import bounding, checks, guarding, logic, placing, prefetching, reducing, sliding, stepping, storing, tiling
+from . import bounding, checks, guarding, logic, pipelining, placing, prefetching, reducing, sliding, stepping, storing, tiling
 from .context import Context, Placed
 
 
@@ -36,6 +37,8 @@ def loop_and_rest(work: Context, p: Placed, k: int) -> Statement:
     loop = nest.loops[k]
     here = [work.by_id[i] for i, at in work.plan.placements.items() if at.owner == p.stage.id and at.loop == loop.name]
     here.sort(key=lambda s: work.plan.stages.index(s))
+    if (d := pipelining.asked(work, p, loop)) is not None:
+        return pipelining.overlapped(work, p, k, d, here)
     inside = [s for s in here if not work.plan.placements[s.id].after]
     if loop.kind == THREAD:
         work.threads.append(loop)
@@ -87,6 +90,7 @@ def if_taken(work: Context, p: Placed, body: Statement) -> Statement:
 def unasked(work: Context, p: Placed) -> Statement:
     """All loops of a stage, whatever its condition says."""
     prefetching.check(work, p)
+    pipelining.check(work, p)
     return keeping(work, p, -1, loops(work, p, 0))
 
 
@@ -97,7 +101,7 @@ def keeping(work: Context, p: Placed, k: int, body: Statement) -> Statement:
     return body
 
 
-def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> Statement:
+def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> For:
     """The loop with every guard that its variable completes: as a shorter extent where that is linear, else as a test."""
     extent = as_expr(loop.extent)
     tests: list[Expr] = []
@@ -142,10 +146,28 @@ def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> S
 
 
 def with_producers(work: Context, p: Placed, k: int, producers: Sequence[Stage], rest: Callable[[], Statement]) -> Statement:
+    made = produced(work, p, k, producers)
+    body = sequence(*(x.body for x in made), rest())
+    for b in reversed([x.buffer for x in made if not x.kept]):
+        body = Allocate(b, body)
+    return body
+
+
+@dataclass(frozen=True, eq=False)
+class Produced:
+    """What one iteration computes of a stage, and where to. `kept` memory is that of a loop further out."""
+
+    stage: Stage
+    buffer: Buffer
+    body: Statement
+    kept: bool
+
+
+def produced(work: Context, p: Placed, k: int, producers: Sequence[Stage]) -> list[Produced]:
+    """The stages that are computed at loop k, in the order in which they read one another."""
     if not producers:
-        return rest()
-    parts: list[Statement] = []
-    buffers: list[Buffer] = []
+        return []
+    made: list[Produced] = []
     boxes = bounding.boxes_at(work, p, k)
     together = bounding.boxes_at(work, p, k, by_block=True) if work.plan.gpu else boxes
     windows = sliding.windows(work, p, k, [s for s in producers if work.plan.placements[s.id].kept is not None], boxes)
@@ -166,10 +188,5 @@ def with_producers(work: Context, p: Placed, k: int, producers: Sequence[Stage],
         kept = work.plan.placements[s.id].kept
         if kept is not None:
             work.kept.setdefault((p.stage.id, sliding.home(work, p, kept)), []).append(buffer)
-        else:
-            buffers.append(buffer)
-        parts.append(nest(work, placing.place(work, s, box, sticking)))
-    body = sequence(*parts, rest())
-    for b in reversed(buffers):
-        body = Allocate(b, body)
-    return body
+        made.append(Produced(s, buffer, nest(work, placing.place(work, s, box, sticking)), kept is not None))
+    return made

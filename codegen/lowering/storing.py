@@ -22,7 +22,11 @@ MOST = 64
 
 def stored_in(work: Context, s: Stage, memory: str, stored: Sequence[Interval]) -> Buffer:
     """The buffer that holds what is stored of s, and from now on its values."""
-    buffer = Buffer(s.id, s.name, held(s.dtype) if memory == "local" else s.dtype, aligned(work, s, tuple(i.bound for i in stored)), memory)
+    shape = aligned(work, s, tuple(i.bound for i in stored))
+    rotates = s.id in work.slots
+    if rotates:
+        shape = (work.slots[s.id][1], *shape)
+    buffer = Buffer(s.id, s.name, held(s.dtype) if memory == "local" else s.dtype, shape, memory, rotates)
     if work.plan.gpu and not all(isinstance(n, int) for n in buffer.shape):
         raise legality.symbolic(s, buffer.shape, work.plan.directives.get(s.id, ()))
     if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):

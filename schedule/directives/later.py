@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from ..notation.fields import ListOf
 from ..notation.places import UNMARKED, Marks
-from .base import Count, Directive, Name, fill_in, loops_of
+from .base import Directive, Name, fill_in, loops_of
 from .loops import LOOP
 
 
@@ -26,22 +26,6 @@ class Tensorize(Directive):
     missing: ClassVar[str] = "no nest is matched with vpdpbusd or mma yet; vectorize and unroll use the plain vector instructions"
     axis: Name
     intrinsic: Name = "auto"
-
-
-@dataclass(frozen=True)
-class SoftwarePipeline(Directive):
-    """Overlap iterations of `axis`: load for one while the one before computes.
-
-    Legal for a loop in which stages are computed that its other iterations do not need.
-    Gains: waiting for memory and computing happen at once, where the processor does not reorder instructions by itself: on a GPU.
-    Costs: memory for `stages` iterations.
-    """
-
-    built: ClassVar[bool] = False
-    missing: ClassVar[str] = "on a CPU, prefetch asks for memory ahead of time, and the processor overlaps the rest by itself"
-    axis: Name
-    stages: Count = 2
-    asynchronous: bool = False
 
 
 @dataclass(frozen=True, init=False)

@@ -2,7 +2,8 @@
 
 It executes what the code generator gets, barriers included. An epoch is the time between two barriers. Found, with element and thread:
 two threads that touch one element of shared memory within an epoch, at least one of them writing; a barrier that not all threads reach; an
-index out of bounds; memory that is read before anything was written there. Not found: what code generation does, and races between blocks.
+index out of bounds; memory that is read before anything was written there. An asynchronous copy reads at once, and writes as late as it
+may: when its thread waits for it. Not found: what code generation does, and races between blocks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Copied = tuple[Any, Array, Array, Array]
+"""What an asynchronous copy writes, and where: buffer, index, values, threads."""
 SEVERAL, NOBODY = -2, -1
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -48,10 +51,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 @dataclass
 class Planted:
-    """A fault put into a kernel: one barrier left out, or one buffer an element too short. `barriers` are those met so far."""
+    """A fault put into a kernel: one barrier left out, one buffer an element too short, or no wait for copies. `barriers` are those met so
+    far."""
 
     without_barrier: int | None = None
     short: str = ""
+    without_wait: bool = False
     barriers: dict[Any, int] = field(default_factory=dict)
 
 
@@ -93,6 +98,7 @@ class Block:
         self.memory: dict[Any, Memory] = {}
         self.epoch = 0
         self.faults: list[str] = []
+        self.copies: list[list[Copied]] = [[]]  # groups, the newest last, which is still open
 
     def fault(self, what: str) -> None:
         if len(self.faults) < 10:
@@ -138,6 +144,9 @@ class Block:
         if type(e).__name__ != "Call":
             return
         if "tvm_storage_sync" not in e.op.name:
+            if str(e.args[0].value if e.args and hasattr(e.args[0], "value") else "").startswith("__pipeline"):
+                self.copy(str(e.args[0].value), list(e.args[1:]), active)
+                return
             self.value(e, active)
             return
         if self.planted.barriers.setdefault(e, len(self.planted.barriers)) == self.planted.without_barrier:
@@ -145,6 +154,30 @@ class Block:
         if not active.all():
             self.fault(f"barrier that thread {int(np.argmin(active))} and {int((~active).sum()) - 1} others do not reach")
         self.epoch += 1
+
+    def copy(self, name: str, args: list[Any], active: Array) -> None:
+        """Asynchronous copies, in groups."""
+        if name == "__pipeline_commit":
+            if not active.all():
+                self.fault("a group of copies that some threads do not commit")
+            self.copies.append([])
+        elif name == "__pipeline_wait_prior":
+            newest = int(args[0].value)
+            done = len(self.copies) - 1 - newest if not self.planted.without_wait else 0
+            for group in self.copies[: max(done, 0)]:
+                for each in group:
+                    self.store(*each)
+            del self.copies[: max(done, 0)]
+        else:
+            to, source = (a.args[0] for a in args[:2])
+            data = self.buffer_of(to)
+            elements = np.arange(int(args[2].value) // np.dtype(str(data.dtype)).itemsize)[None]
+            at, place = (np.asarray(self.value(x.indices[0], active)) + elements for x in (source, to))
+            self.copies[-1].append((data, place, self.load(self.buffer_of(source), at, active), active))
+
+    @staticmethod
+    def buffer_of(e: Any) -> Any:
+        return e.buffer if hasattr(e, "buffer") else e.source
 
     def allocate(self, b: Any) -> None:
         size = int(np.prod([int(n) for n in b.shape], dtype=int)) - (b.name == self.planted.short)
@@ -177,7 +210,7 @@ class Block:
             case "Broadcast":
                 return self.value(e.value, active)
             case "TensorLoad" | "BufferLoad":
-                return self.load(e.buffer if hasattr(e, "buffer") else e.source, self.value(e.indices[0], active), active)
+                return self.load(self.buffer_of(e), self.value(e.indices[0], active), active)
             case "Call":
                 return self.call(e, active)
         raise NotImplementedError(name)

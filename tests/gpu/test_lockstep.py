@@ -18,8 +18,9 @@ from fluorite.codegen.tvm_adapter import (
     split_for_device,
     tensor_on,
 )
+from fluorite.schedule.sections import Target
 
-from .comparing import compare, lowered
+from .comparing import OPENCL, compare, lowered
 from .gpu_algorithms import DEFAULTS, HAND_MADE, REDUCTIONS, layers, matrices, photographs
 from .lockstep import Block, Planted, launch
 
@@ -32,9 +33,10 @@ SMALL: dict[str, list[tuple[Any, ...]]] = {
 class Lockstep:
     """A model's kernels, lowered once. The host functions are real, up to the launch."""
 
-    def __init__(self, model: Callable[..., Any], plan: Any) -> None:
-        self.graph, self.kernels, target = lowered(model, plan)
-        imitate_device("opencl")
+    def __init__(self, model: Callable[..., Any], plan: Any, machine: Target = OPENCL) -> None:
+        self.graph, self.kernels, target = lowered(model, plan, machine)
+        self.kind = machine.kind
+        imitate_device(self.kind)
         self.faults: list[str] = []
         self.planted = Planted()
         self.functions: dict[str, Any] = {}
@@ -57,7 +59,7 @@ class Lockstep:
 
         def function(*given: Any) -> None:
             arrays.update({f"{b.name}_ptr": a.reshape(-1) for b, a in zip(kernel.arguments, given, strict=False)})
-            entry(*(tensor_on("opencl", a) if isinstance(a, np.ndarray) else a for a in given))
+            entry(*(tensor_on(self.kind, a) if isinstance(a, np.ndarray) else a for a in given))
 
         return function
 

@@ -1,0 +1,45 @@
+"""What only the threads of a GPU do, as TVM's statements: barriers, and copies that run beside the thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .statements import AsyncCopy, Barrier, CommitGroup, Synchronisation, WaitGroup
+from .tvm_adapter import element_address, external, nothing, storage_barrier, tirx
+
+HEADER = "#include <cuda_pipeline.h>\n"
+"""Of CUDA's functions for asynchronous copies."""
+COPY, COMMIT, WAIT = "__pipeline_memcpy_async", "__pipeline_commit", "__pipeline_wait_prior"
+
+
+def emitted(s: Synchronisation, buffers: Mapping[int, Any], index: Any, serial: bool) -> Any:
+    """The statement. `serial`: for one thread, which sees at once what it has copied."""
+    match s:
+        case AsyncCopy() if serial:
+            *outer, last = map(index, s.index)
+            *outside, first = map(index, s.at)
+            stores = [
+                tirx.BufferStore(
+                    buffers[s.buffer], tirx.BufferLoad(buffers[s.source], [*outside, first + _number(n)]), [*outer, last + _number(n)]
+                )
+                for n in range(s.elements)
+            ]
+            return stores[0] if len(stores) == 1 else tirx.SeqStmt(stores)
+        case AsyncCopy():
+            to, source = buffers[s.buffer], buffers[s.source]
+            size = s.elements * np.dtype(str(to.dtype)).itemsize
+            ends = (element_address(to, list(map(index, s.index))), element_address(source, list(map(index, s.at))))
+            return external(COPY, *ends, tirx.IntImm("int32", size))
+        case Barrier():
+            return nothing() if serial else storage_barrier()
+        case CommitGroup():
+            return nothing() if serial else external(COMMIT)
+        case WaitGroup():
+            return nothing() if serial else external(WAIT, tirx.IntImm("int32", s.groups))
+
+
+def _number(n: int) -> Any:
+    return tirx.IntImm("int64", n)
