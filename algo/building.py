@@ -48,8 +48,10 @@ class Builder:
     named: set[int] = field(default_factory=set)  # the stages that the user gave a name
     role: str = "forward"  # of the stages being made
     training: bool = False  # whether the method trains
+    stateful: bool = False  # whether methods of a Program are traced, which has state
     call_key: Tensor | None = None  # what the random keys of a call are made of, once one is asked for
     keys: int = 0  # how many were
+    steps: list[Callable[[], Tensor]] = field(default_factory=list)  # which step it is of every loop whose step is being traced
     endings: list[Callable[[], None]] = field(default_factory=list)  # what is to be done when all of the method has been traced
     modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
     kept: list[Any] = field(default_factory=list)  # keeps those ids alive
@@ -96,6 +98,17 @@ class Builder:
         """Stages are those of another method from here on."""
         self.method, self.training = method, training
         self.assigned, self.endings, self.call_key, self.keys = {}, [], None, 0
+
+    @contextmanager
+    def step(self, number: Callable[[], Tensor], around: Sequence[Callable[[], Tensor]] | None = None) -> Iterator[None]:
+        """What is made inside is made once for all steps of a loop; `number` gives or refuses the number of the step. `around` are those of
+        the loops that it stands in, where they are not the open ones."""
+        saved = self.steps
+        self.steps = [*(saved if around is None else around), number]
+        try:
+            yield
+        finally:
+            self.steps = saved
 
     @contextmanager
     def at_root(self) -> Iterator[None]:

@@ -58,8 +58,10 @@ class _Loop:
         self.carries: list[Direct] = leaves(carry)
         self.before = set(builder.stages)
         assigned = dict(builder.assigned)
-        self.condition = self._asked(tensor(condition(carry), "while_loop"))
-        made = map_tree(lambda t: None if t is None else bound(tensor(t, "while_loop")), body(carry))
+        with builder.step(_turn):
+            self.condition = self._asked(tensor(condition(carry), "while_loop"))
+        with builder.step(_turn):
+            made = map_tree(lambda t: None if t is None else bound(tensor(t, "while_loop")), body(carry))
         if described(made) != described(start):
             raise refuse("A423", f"a body that returns {described(made)}", f"init is {described(start)}")
         self.next = [self._next(old, new) for old, new in zip(self.carries, leaves(made), strict=True)]
@@ -121,6 +123,16 @@ class _Loop:
             moving |= more
             loops |= {group for s in stages if s.id in more for group in s.loops}
         return moving - carries
+
+
+def _turn() -> Tensor:
+    raise refuse(
+        "A199",
+        "random numbers without a key in an fl.while_loop",
+        "every turn would draw the same ones: its turns have no number",
+        "a key that is carried, and split at every turn",
+        "fl.scan",
+    )
 
 
 __all__ = ["while_loop"]

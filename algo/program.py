@@ -161,6 +161,7 @@ def traced(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | N
     made: list[Method] = []
     with building(builder):
         if isinstance(model, Program):
+            builder.stateful = True
             held = list(members(model))
             for path, member in held:
                 if isinstance(member, Parameter):

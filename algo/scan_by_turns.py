@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .building import current
 from .expr import Expr, as_expr, where
 from .extent import Extent
 from .graph import map_tree
@@ -42,11 +43,15 @@ def by_turns(
 
     every = None if stacking.like is None else map_tree(lambda t: _empty(t, stacking.at(t), length), stacking.like)
 
+    builder = current()
+    outer = builder.steps
+
     def body(c: dict[str, Any]) -> dict[str, Any]:
         n = c["step"]
         t = _number(lambda: as_expr(length) - 1 - n.as_scalar() if reverse else n.as_scalar())
         slices = None if xs is None else map_tree(lambda x: taken(x, t, axes[id(x)]), xs)
-        new, y = step(c["carry"], slices)
+        with builder.step(lambda: t, outer):
+            new, y = step(c["carry"], slices)
         if lengths is not None:
             old = iter(leaves(c["carry"]))
             new = map_tree(lambda x: _held(x, next(old), lengths, t), new)

@@ -93,6 +93,7 @@ class Scan:
     ) -> None:
         self.builder, self.reverse, self.clock = builder, reverse, clock
         self.slots: dict[int, _Slot] = {}
+        self.which: Direct | None = None
         self.before = set(builder.stages)
         self.init = map_tree(self._tensor, init)
         self.over = None if xs is None else map_tree(self._tensor, xs)
@@ -102,7 +103,8 @@ class Scan:
         carry = map_tree(lambda t: self._slot(t, t.shape, t.axis_names, None), self.init)
         slices = None if self.over is None else map_tree(self._slice, self.over)
         live = None if lengths is None else self._live(self._tensor(lengths))
-        returned = step(carry, slices)
+        with builder.step(self._which):
+            returned = step(carry, slices)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise refuse(
                 "A164", f"a step that returns {type(returned).__name__}", "it returns (carry, y), y is None where nothing is stacked"
@@ -147,6 +149,16 @@ class Scan:
     def _slice(self, t: Tensor) -> Direct:
         d = self.axes[id(t)]
         return self._slot(t, (*t.shape[:d], *t.shape[d + 1 :]), (*t.axis_names[:d], *t.axis_names[d + 1 :]), d)
+
+    def _which(self) -> Direct:
+        """The number of the step, along the axis that is walked."""
+        if self.which is None:
+            with self.builder.at_root(), self.builder.branch(None):
+                places = build_stage(["t"], lambda t: t, name="step", extents={"t": self.length}, origin="derived")
+            assert isinstance(places, Direct)
+            self.before.add(places.source)
+            self.which = self._slot(places, (), (), 0)
+        return self.which
 
     def _live(self, lengths: Tensor) -> Direct:
         """Which elements of the batch take this step."""

@@ -107,6 +107,10 @@ ALGORITHM: dict[str, str] = {
     "A196": "@fl.method(reader=...) names an attribute of the Program that the method's inputs are read from.",
     "A197": "A ragged input is used through .padded, .lengths and .mask; it is no tensor itself.",
     "A198": "rows='lazy' is for parameters whose rows are looked up at integer positions, once.",
+    "A199": (
+        "Random numbers without a key are drawn in methods of a Program, whose state says which ones come next; in a function, and in an "
+        "fl.while_loop, they take a key: fl.random.key, split, fold_in."
+    ),
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
         "give extents=."

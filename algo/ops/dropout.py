@@ -13,15 +13,17 @@ from ..extent import Extent
 from ..tensor import Tensor
 from ..trace import build_stage
 from .keys import drawn_at, unit
+from .next_key import next_key
 from .shapes import AxisLike, axis_numbers, labels, tensor
 
 
 @operator
-def dropout(x: Any, rate: float, *, key: Any, shared: AxisLike | Sequence[AxisLike] = ()) -> Tensor:
+def dropout(x: Any, rate: float, *, key: Any = None, shared: AxisLike | Sequence[AxisLike] = ()) -> Tensor:
     """x with each element 0 with probability `rate`, the others divided by 1 - rate, so that the mean stays (Srivastava et al., 2014).
 
-    Which ones is a function of the key (`fl.random.key`) alone: a new key for each step. Along the axes `shared` all elements share their
-    fate, as the pixels of a channel do with ``shared=(2, 3)``. Probabilities are kept to within 2**-24.
+    Which ones is a function of the key (`fl.random.key`) alone, so each step takes a new one: left out, it is `fl.random.next_key()`. Along
+    the axes `shared` all elements share their fate, as the pixels of a channel do with ``shared=(2, 3)``. Probabilities are kept to within
+    2**-24.
     """
     t = tensor(x, "dropout")
     if kind(t.dtype) != "float":
@@ -30,7 +32,7 @@ def dropout(x: Any, rate: float, *, key: Any, shared: AxisLike | Sequence[AxisLi
         raise refuse("A304", f"dropout with rate={rate!r}", "it is a probability: a number from 0 to 1")
     over = axis_numbers(shared, t.axis_names, "dropout")
     shape: list[Extent] = [1 if d in over else n for d, n in enumerate(t.shape)]
-    _, _, block = drawn_at(key, shape, "dropout")
+    _, _, block = drawn_at(next_key() if key is None else key, shape, "dropout")
     scale = 1 / (1.0 - rate) if rate < 1 else 0.0
     names = labels(t.axis_names)
 

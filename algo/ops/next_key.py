@@ -20,10 +20,15 @@ def next_key() -> Tensor:
     """A key for this place in the method and this call: uint32 [2].
 
     It is made of the Program's `random/key`, which is drawn from the seed of the model, of `random/calls`, which counts the calls of
-    methods that draw, and of how many keys the method has asked for before. So a call draws other numbers than the last one, a model that
-    is saved and loaded goes on with those that would have come, and no plan changes any.
+    methods that draw, and of how many keys the method has asked for before; in a step of fl.scan and for an example of fl.vmap also of
+    which one it is. So a call draws other numbers than the last one, a model that is saved and loaded goes on with those that would have
+    come, and no plan changes any. Raises AlgorithmError outside a Program, and in an fl.while_loop, whose turns have no number.
     """
     builder = current()
+    if not builder.stateful:
+        why = "a call would draw the numbers of the last one again: only a Program has state that moves on"
+        raise refuse("A199", "random numbers without a key in a function", why, "fl.random.key(7)", "a method of an fl.Program")
+    steps = [number() for number in builder.steps]
     if builder.call_key is None:
         key = _slot(builder, KEY, (2,), "uint32", _drawn).now()
         calls = _slot(builder, CALLS, (), "int32", 0)
@@ -39,6 +44,8 @@ def next_key() -> Tensor:
     builder.keys += 1
     with builder.at_root():
         found: Tensor = fold_in(builder.call_key, builder.keys - 1, name="random")
+        for n in steps:
+            found = fold_in(found, n, name="random")
     return found
 
 

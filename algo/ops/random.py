@@ -5,7 +5,10 @@
     noise = fl.random.uniform(a, x.shape)
 
 A key is a uint32[2] tensor. Used twice it gives the same numbers twice: split it, or fold a number into it. Element i of a result depends
-on the key and i alone, whatever the shape. Inside a Program ``fl.random.next_key()`` is a new key in every call.
+on the key and i alone, whatever the shape.
+
+In a Program the key may be left out: ``fl.random.uniform(x.shape)`` takes ``fl.random.next_key()``, a new one in every place and call, at
+every step of a scan and for every example of a vmap.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from ..extent import Dim
 from ..tensor import Tensor
 from ..trace import build_stage
 from .derived import real
+from .keyless import keyless, keyless_of_tensor
 from .keys import drawn, drawn_at, fold_in, key, split, unit
 from .next_key import next_key
 from .reductions import reduced
@@ -31,6 +35,7 @@ from .threefry import words
 from .views import made
 
 
+@keyless
 @operator
 def bits(key: Any, shape: Any = (), dtype: Any = "uint32") -> Tensor:
     """Uniform uint32 or uint64."""
@@ -48,6 +53,7 @@ def _float(dtype: Any, what: str) -> str:
     return to
 
 
+@keyless
 @operator
 def uniform(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     """Uniform in [0, 1), multiples of 2**-24 (of 2**-53 in float64)."""
@@ -56,6 +62,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     return build_stage(axes, lambda *i: unit(at(i), to), extents=extents)
 
 
+@keyless
 @operator
 def normal(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     """Standard normal, by Box and Muller in float64; float32 is rounded once, so that no two machines differ by more than an ulp."""
@@ -75,6 +82,7 @@ def _waited(packed: Expr) -> Expr:
     return -E.unary("log", (cast(packed >> cast(12, "uint64"), "float64") + 0.5) * 2.0**-52)
 
 
+@keyless
 @operator
 def exponential(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     """Exponential with mean 1, in float64 and rounded once, as `normal`; above 0."""
@@ -83,6 +91,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     return build_stage(axes, lambda *i: cast(_waited(at(i)), to), extents=extents)
 
 
+@keyless
 @operator
 def gumbel(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     """Standard Gumbel, -log(-log(u)): the largest of many waits. In float64 and rounded once, as `normal`."""
@@ -91,6 +100,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
     return build_stage(axes, lambda *i: cast(-E.unary("log", _waited(at(i))), to), extents=extents)
 
 
+@keyless_of_tensor
 @operator
 def categorical(key: Any, logits: Any, axis: AxisLike = -1, shape: Any = ()) -> Tensor:
     """Positions along `axis`, each with the probability that softmax(logits) gives it: int32, the other axes of logits after those of
@@ -111,6 +121,7 @@ def categorical(key: Any, logits: Any, axis: AxisLike = -1, shape: Any = ()) -> 
     return reduced("argmax", named, draws + d, lambda i: real(t[i[draws:]]) + named[i])[0]
 
 
+@keyless_of_tensor
 @operator
 def permutation(key: Any, x: Any, axis: AxisLike = 0) -> Tensor:
     """The numbers from 0 to x - 1 in random order for an integer or symbolic extent x, int32 [x]; for a tensor, its slices along `axis`
@@ -129,6 +140,7 @@ def permutation(key: Any, x: Any, axis: AxisLike = 0) -> Tensor:
     return build_stage(names, lambda *i: t[(*i[:d], order[i[d]], *i[d + 1 :])], extents=dict(zip(names, t.shape, strict=True)))
 
 
+@keyless
 @operator
 def bernoulli(key: Any, p: float, shape: Any = ()) -> Tensor:
     """True with probability p, to within 2**-24."""
@@ -138,6 +150,7 @@ def bernoulli(key: Any, p: float, shape: Any = ()) -> Tensor:
     return build_stage(axes, lambda *i: unit(at(i), "float32") < float(p), extents=extents)
 
 
+@keyless
 @operator
 def randint(key: Any, low: int, high: int, shape: Any = (), dtype: Any = "int32") -> Tensor:
     """Whole numbers from low to high - 1, equally likely to within 2**-32; at most 2**32 of them."""

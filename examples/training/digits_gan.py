@@ -32,7 +32,7 @@ class DigitsGan(fl.Program):
         self.d_opt = fl.optim.Adam(1e-3, betas=(0.5, 0.999))
 
     def fake(self, count: int) -> fl.Tensor:
-        return fl.sigmoid(self.generator(fl.random.normal(fl.random.next_key(), (count, NOISE))))
+        return fl.sigmoid(self.generator(fl.random.normal((count, NOISE))))
 
     @fl.method(training=True, reader="data")
     def d_step(self, real: fl.f32[fl.Tensor, 64, 64]) -> dict[str, fl.Tensor]:

@@ -204,7 +204,9 @@ def inline_windows(chosen: Chosen) -> None:
             continue
         again = cost(current) * (sum(_evaluations(c, current) for c in readers) - 1)
         grown = max(cost(c) + cost(current) * len(sites(c, s.id)) for c in readers)
-        if again <= _WORTH_A_ROW and grown <= _BODY:
+        size, depth = {s.id: written_out(current.value, {})}, {s.id: levels(current.value, {})}
+        short = all(written_out(c.value, size) <= _LONGEST and levels(c.value, depth) <= _DEEPEST for c in readers)
+        if again <= _WORTH_A_ROW and grown <= _BODY and short:
             carry(chosen.carried, s.id, readers)
             chosen.graph = inline(chosen.graph, current)
             chosen.inlined.add(s.id)

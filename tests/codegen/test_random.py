@@ -152,3 +152,99 @@ def test_mistakes_are_told(call: Any, why: str) -> None:
     with pytest.raises(fl.AlgorithmError) as caught:
         fl.trace(lambda: call(fl.random.key(0)))
     assert why in caught.value.problems[0].why
+
+
+class Keyless(fl.Program):
+    """Draws without a key: in a method, in steps of scans that wait for loops and that do not, and for each example of a batch."""
+
+    def __init__(self) -> None:
+        self.w = fl.param(init=1.0)
+        self.drop = fl.nn.Dropout(0.5)
+
+    @fl.method
+    def plain(self, logits: fl.f32[fl.Tensor, "n", 4]) -> Any:
+        return (
+            fl.random.uniform(logits.shape), fl.random.normal((2, "n"), fl.f64), fl.random.bernoulli(0.3, (20, 3)), fl.random.bits(3),
+            fl.random.randint(-2, 5, (40,)), fl.random.gumbel(), fl.random.exponential(shape=3), fl.random.categorical(logits),
+            fl.random.categorical(logits, 0), fl.random.categorical(logits, shape=(2,)), fl.random.permutation(9),
+            fl.random.permutation(logits, 1), fl.dropout(logits, 0.5),
+        )  # fmt: skip
+
+    @fl.method
+    def stepping(self, x: fl.f32[fl.Tensor, "t", 3], most: fl.f32[fl.Tensor]) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            return c, fl.scan(lambda d, _: (d, fl.random.uniform(2)), c, length=2)[1]
+
+        def waits(c: Any, _: Any) -> Any:
+            c = fl.while_loop(lambda v: fl.sum(v) < most, lambda v: v + 3.0, c + fl.random.uniform(3))
+            return c * 0, fl.random.uniform(())
+
+        backwards = fl.scan(lambda c, _: (c, fl.random.uniform(3)), fl.zeros(1), x, reverse=True)[1]
+        batch = fl.vmap(lambda row: row + fl.random.uniform(3))(0 * x)
+        return fl.scan(step, fl.zeros(1), x)[1], fl.scan(waits, fl.zeros(3), x)[1], backwards, batch
+
+    @fl.method(training=True)
+    def slope(self, x: fl.f32[fl.Tensor, "t", 8]) -> Any:
+        def step(c: Any, row: Any) -> Any:
+            c = c * 0.5 + self.drop(row * self.w)
+            return c, c
+
+        total = fl.sum(fl.scan(step, fl.zeros(8), x)[1], name="total")
+        return total, fl.gradients(total, [self.w])[0]
+
+
+@pytest.fixture(scope="module")
+def keyless() -> Any:
+    return Keyless().compile(seed=3)
+
+
+def state_of(model: Any) -> dict[str, Any]:
+    return {k: np.array(v) for k, v in model.parameters.items() if not k.startswith("constant")}
+
+
+def test_without_a_key_every_place_step_and_example_draws_other_numbers_in_kernels_as_in_the_interpreter(keyless: Any) -> None:
+    graph, logits = fl.trace(Keyless), np.random.default_rng(0).random((5, 4), np.float32)
+    for method, inputs in (("plain", (logits,)), ("stepping", (np.zeros((4, 3), np.float32), np.float32(10)))):
+        for _ in range(2):
+            state = state_of(keyless)
+            meant, found = graph.run(*inputs, method=method, parameters=state), getattr(keyless, method)(*inputs)
+            for comparison in compare(graph, method, inputs, found, parameters=state):
+                assert comparison.ok, comparison.text()
+            assert len(meant) == len(found)
+        again = getattr(keyless, method)(*inputs)
+        assert all((a != b).any() for a, b in zip(found, again, strict=True) if a.size > 2)
+    drawn = [a.reshape(-1) for a in keyless.stepping(np.zeros((4, 3), np.float32), 10.0)]
+    assert all(len(np.unique(a)) == a.size for a in drawn) and len(np.unique(np.concatenate(drawn))) == sum(a.size for a in drawn)
+
+
+def test_a_key_that_is_given_is_used() -> None:
+    def f(k: fl.u32[fl.Tensor, 2], logits: fl.f32[fl.Tensor, "n", 4]) -> Any:
+        table = np.array([7, 8], np.uint32)
+        return fl.random.uniform(k, 3), fl.random.uniform(key=k, shape=3), fl.random.categorical(k, logits), fl.random.permutation(k, 4), (
+            fl.random.permutation(k, logits)), fl.random.bernoulli(table, 0.5, 9), fl.random.randint(k, 0, 9, 4)  # fmt: skip
+
+    graph = fl.trace(f)
+    assert not graph.methods[0].updates and (graph.run(np.uint32([1, 2]), np.zeros((2, 4), np.float32))[0] < 1).all()
+
+
+def test_steps_drop_the_same_forward_and_backward_and_other_elements_each(keyless: Any) -> None:
+    x = np.ones((6, 8), np.float32)
+    total, slope = keyless.slope(x)
+    assert total == pytest.approx(float(slope))  # linear in w, which is 1
+    state = state_of(keyless)
+    assert keyless.slope(x)[0] == pytest.approx(float(fl.trace(Keyless).run(x, method="slope", parameters=state)[0]))
+
+
+def test_without_a_key_nothing_is_drawn_in_functions_and_turns_of_loops() -> None:
+    class Turning(fl.Program):
+        @fl.method
+        def run(self, x: fl.f32[fl.Tensor, 3]) -> Any:
+            return fl.while_loop(lambda v: fl.sum(v) < 10.0, lambda v: v + fl.random.uniform(3), x)
+
+    def noisy(x: fl.f32[fl.Tensor, "n"]) -> Any:
+        return x + fl.random.normal(x.shape)
+
+    for model, what in ((Turning, "in an fl.while_loop"), (noisy, "in a function")):
+        with pytest.raises(fl.AlgorithmError) as caught:
+            fl.trace(model)
+        assert caught.value.problems[0].code == "A199" and what in caught.value.problems[0].asked
