@@ -32,7 +32,7 @@ def placements_of(
         except PlanError as error:
             problems += error.problems
             continue
-        out[s.id] = Placement(owner.id, d.axis, d, after=owner.id in s.sources)
+        out[s.id] = Placement(owner.id, d.axis, d, after=_reaches(g, owner.id, s.id))
     for s in g.stages:
         for kept in (d for d in chosen.get(s.path, ()) if isinstance(d, StoreAt | Fold)):
             try:
@@ -56,7 +56,7 @@ def _owner(g: Graph, s: Stage, d: ComputeAt, key: str | None, peers: Pool[Stage]
         raise PlanError([place.problem("P204", asked, why, path=s.path, source=s.source)])
     if not _reaches(g, s.id, owner.id):
         readers = tuple(t.name for t in g.consumers[s.id])[:3]
-        if owner.id in s.sources:
+        if _reaches(g, owner.id, s.id):
             return owner
         asked, why = f"{s.name} cannot be computed at {owner.name}", f"{owner.name} does not need it"
         raise PlanError([place.problem("P204", asked, why, readers, path=s.path, source=s.source)])

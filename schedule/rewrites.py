@@ -104,7 +104,8 @@ def cache(g: Graph, s: Stage, d: Cache) -> tuple[Graph, Stage]:
 def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
     """over k: f(k)  ->  partial[.., l] = over ko: f(ko * factor + l); f = over l: partial[.., l].
 
-    Where the order counts, f(l * ceil(n / factor) + ko). A scatter has l first: the parts of two threads share no cache lines.
+    In blocks, f(l * block + ko), and where the order counts, f(l * ceil(n / factor) + ko). A scatter has l first: the parts of two threads
+    share no cache lines.
     """
     reduction = s.reduction
     k = next((a for a in s.reduce_axes if a.name == d.axis), None)
@@ -124,18 +125,25 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
     if reduction.in_order and k is not reduction.axes[0]:
         why = f"{reduction.label} does not commute, so that its parts are runs of its first axis"
         raise refused(d.at("axis"), "P222", s, f"rfactor of {d.axis}", why, f"axis: {reduction.axes[0].name}")
-    if d.factor is None:
-        raise refused(d.at(), "P222", s, "rfactor needs a factor", "", "factor: 16")
-    n, factor = s.ranges[k], d.factor
-    fresh = {a: axis(a.name) for a in s.axes}
-    outer, inner, last = axis(f"{k.name}_outer"), axis(f"{k.name}_inner"), axis(f"{k.name}_inner")
-    others = {a: axis(a.name) for a in s.reduce_axes if a is not k}
-    if reduction.in_order:  # each part a run of neighbours
-        whole = binary("add", binary("mul", inner, as_expr(ceildiv(n, factor))), outer)
+    if d.factor is None and d.block is None:
+        raise refused(d.at(), "P222", s, "rfactor needs a factor", "", "factor: 16", "block: 32")
+    n, fresh = s.ranges[k], {a: axis(a.name) for a in s.axes}
+    outer, inner = axis(f"{k.name}_outer"), axis(f"{k.name}_inner")
+    parts: Extent
+    length: Extent
+    if d.block is not None:
+        part, rest, parts, length = outer, inner, ceildiv(n, d.block), d.block
     else:
-        whole = binary("add", binary("mul", outer, as_expr(factor)), inner)
+        assert d.factor is not None
+        part, rest, parts, length = inner, outer, d.factor, ceildiv(n, d.factor)
+    last = axis(part.name)
+    others = {a: axis(a.name) for a in s.reduce_axes if a is not k}
+    if d.block is not None or reduction.in_order:  # each part a run of neighbours
+        whole = binary("add", binary("mul", part, as_expr(length)), rest)
+    else:
+        whole = binary("add", binary("mul", rest, as_expr(parts)), part)
     value = substitute_axes(s.value, {**fresh, **others, k: whole})
-    if exact_quotient(n, factor) is None:
+    if exact_quotient(n, d.block or d.factor or 1) is None:
         value = where(whole < as_expr(n), value, reduction.identity(value.dtype))
     extents = dict(zip(reduction.axes, reduction.extents, strict=True))
     first = s.scatter is not None
@@ -144,19 +152,19 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
         s,
         id=_fresh_id(g),
         path=_free_path(g, s, f"{s.path}/{d.into or 'partial'}", d.at("into")),
-        axes=(inner, *own) if first else (*own, inner),
-        extents=(factor, *s.extents) if first else (*s.extents, factor),
+        axes=(part, *own) if first else (*own, part),
+        extents=(parts, *s.extents) if first else (*s.extents, parts),
         value=value,
         origin="derived",
         when=_when(s, fresh),
         reduction=replace(
             reduction,
-            axes=tuple(outer if a is k else others[a] for a in s.reduce_axes),
-            extents=tuple(ceildiv(n, factor) if a is k else extents[a] for a in s.reduce_axes),
+            axes=tuple(rest if a is k else others[a] for a in s.reduce_axes),
+            extents=tuple(length if a is k else extents[a] for a in s.reduce_axes),
         ),
     )
     at = (last, *s.axes) if first else (*s.axes, last)
-    total = replace(s, value=Read(partial.id, at, s.dtype), reduction=replace(reduction, axes=(last,), extents=(factor,)))
+    total = replace(s, value=Read(partial.id, at, s.dtype), reduction=replace(reduction, axes=(last,), extents=(parts,)))
     return g.spliced(s, (partial, total)), total
 
 

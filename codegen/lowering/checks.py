@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fluorite.algo.expr import Axis
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Fuse, Reorder, Split, Tile, Vectorize
 from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loops
@@ -10,6 +9,7 @@ from fluorite.schedule.nest import VECTOR, Loop, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
 from fluorite.schedule.unscheduled import sorts
 
+from . import following
 from .context import Context, Placed
 
 
@@ -79,8 +79,9 @@ def check_sort(work: Context, s: Stage, nest: Nest) -> None:
     work.problems.append(place.problem("P217", what, why, (f"parallel: {wrong.name}",), path=s.path, source=s.source))
 
 
-def check_placements(work: Context, owner: Stage, nest: Nest) -> None:
+def check_placements(work: Context, placed: Placed) -> None:
     """Every stage computed at a loop of this nest: is there such a loop, may it be computed there, do its readers come later?"""
+    owner, nest = placed.stage, placed.nest
     vector = next((n for n, loop in enumerate(nest.loops) if loop.kind == VECTOR), len(nest.loops))
     for i, at in work.plan.placements.items():
         if at.owner != owner.id:
@@ -91,7 +92,7 @@ def check_placements(work: Context, owner: Stage, nest: Nest) -> None:
         elif nest.position(at.loop) >= vector:
             why = f"{nest.loops[vector].name} is vectorised, and a stage is not computed in the lanes of another"
         elif at.after:
-            why = unfinished(work, s, owner, nest, nest.position(at.loop))
+            why = following.unfinished(work, s, placed, nest, nest.position(at.loop))
         else:
             late = next(
                 (c for c in work.plan.stages if i in c.sources and not is_inside(work, c.id, owner.id, nest.position(at.loop), nest)), None
@@ -111,38 +112,15 @@ def check_placements(work: Context, owner: Stage, nest: Nest) -> None:
             )
 
 
-def unfinished(work: Context, s: Stage, owner: Stage, nest: Nest, position: int) -> str:
-    """Why s cannot follow what one iteration of its producer has made; empty if it can."""
-    if work.plan.gpu:
-        return "on a GPU a consumer inside its producer's nest is not built yet"
-    if any(loop.reduction for loop in nest.loops[: position + 1]):
-        return f"{owner.name} is not finished there: a loop of its reduction is outside"
-    if followed(s, owner) is None:
-        return f"it reads {owner.name} elsewhere than at its own position, so it needs more than one iteration makes"
-    other = next((work.by_id[i] for i in s.sources if i in work.by_id and i != owner.id and i in work.plan.placements), None)
-    if other is not None:
-        return f"it reads {other.name} too, which is kept only inside another stage"
-    order = work.plan.stages.index
-    late = next((work.by_id[i] for i in s.sources if i in work.by_id and order(work.by_id[i]) > order(owner)), None)
-    return f"it reads {late.name} too, which comes after {owner.name}" if late is not None else ""
-
-
-def followed(s: Stage, owner: Stage) -> tuple[Axis, ...] | None:
-    """The axes of s at which it reads its producer, one for each of the producer's, if it reads it at its own position only."""
-    found = list(dict.fromkeys(r.index for r in s.reads if r.source == owner.id))
-    if len(found) != 1 or s.reduction is not None or len(found[0]) != len(s.axes):
-        return None
-    index = tuple(i for i in found[0] if isinstance(i, Axis))
-    return index if len(index) == len(s.axes) and set(index) == set(s.axes) else None
-
-
 def is_inside(work: Context, i: int, owner: int, position: int, nest: Nest) -> bool:
     """Whether stage i is computed within this loop of the owner."""
     if i == owner:
         return True
     at = work.plan.placements.get(i)
-    if at is None or at.after:
+    if at is None:
         return False
+    if at.after:
+        return at.owner == owner and nest.loop(at.loop) is not None and nest.position(at.loop) == position
     if at.owner == owner:
         return nest.loop(at.loop) is None or nest.position(at.loop) >= position
     return is_inside(work, at.owner, owner, position, nest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fluorite.algo.errors import PlanError
@@ -12,9 +12,10 @@ from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Parallel, Vectorize
 from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
+from fluorite.schedule.regions import Box
 
 from ..statements import Allocate, Buffer, For, If, Statement, sequence
-from . import bounding, checks, guarding, logic, pipelining, placing, prefetching, reducing, sliding, stepping, storing, tiling
+from . import bounding, checks, following, guarding, logic, pipelining, placing, prefetching, reducing, sliding, stepping, storing, tiling
 from .context import Context, Placed
 
 
@@ -57,8 +58,9 @@ def loop_and_rest(work: Context, p: Placed, k: int) -> Statement:
                 ]
             )
         work.parallel.append(f"{loop.name} of {p.stage.name}")
-    body = sequence(*prefetching.fetches(work, p, k), with_producers(work, p, k, inside, lambda: stepping.inside(work, p, k)))
-    body = sequence(body, *(following(work, p, k, s) for s in here if s not in inside))
+    after = following.boxes(work, p, k, [s for s in here if s not in inside])
+    body = with_producers(work, p, k, inside, after, lambda: sequence(stepping.inside(work, p, k), *followers(work, after)))
+    body = sequence(*prefetching.fetches(work, p, k), body)
     body = keeping(work, p, k, body)
     if loop.kind == PARALLEL:
         work.parallel.pop()
@@ -67,13 +69,9 @@ def loop_and_rest(work: Context, p: Placed, k: int) -> Statement:
     return for_loop(work, p, loop, body, k)
 
 
-def following(work: Context, p: Placed, k: int, s: Stage) -> Statement:
-    """A consumer of p over what this iteration of p has made."""
-    made = bounding.boxes_at(work, p, k)[p.stage.id]
-    axes = checks.followed(s, p.stage)
-    assert axes is not None
-    box = {a: made[own] for a, own in zip(axes, p.stage.axes, strict=True)}
-    return nest(work, placing.place(work, s, box, frozenset()))
+def followers(work: Context, boxes: Mapping[int, Box]) -> list[Statement]:
+    """The stages that follow an iteration, each over its box."""
+    return [nest(work, placing.place(work, work.by_id[i], box, frozenset())) for i, box in boxes.items()]
 
 
 def nest(work: Context, p: Placed) -> Statement:
@@ -145,8 +143,11 @@ def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> F
     return For(loop.var, loop.name, as_expr(0), extent, loop.kind, loop.lane, body)
 
 
-def with_producers(work: Context, p: Placed, k: int, producers: Sequence[Stage], rest: Callable[[], Statement]) -> Statement:
-    made = produced(work, p, k, producers)
+def with_producers(
+    work: Context, p: Placed, k: int, producers: Sequence[Stage], after: Mapping[int, Box], rest: Callable[[], Statement]
+) -> Statement:
+    """What one iteration needs of the producers, for its owner and for what comes `after` it, then the rest."""
+    made = produced(work, p, k, producers, after)
     body = sequence(*(x.body for x in made), rest())
     for b in reversed([x.buffer for x in made if not x.kept]):
         body = Allocate(b, body)
@@ -163,12 +164,12 @@ class Produced:
     kept: bool
 
 
-def produced(work: Context, p: Placed, k: int, producers: Sequence[Stage]) -> list[Produced]:
+def produced(work: Context, p: Placed, k: int, producers: Sequence[Stage], after: Mapping[int, Box]) -> list[Produced]:
     """The stages that are computed at loop k, in the order in which they read one another."""
     if not producers:
         return []
     made: list[Produced] = []
-    boxes = bounding.boxes_at(work, p, k)
+    boxes = {**bounding.boxes_at(work, p, k), **after}
     together = bounding.boxes_at(work, p, k, by_block=True) if work.plan.gpu else boxes
     windows = sliding.windows(work, p, k, [s for s in producers if work.plan.placements[s.id].kept is not None], boxes)
     for s in producers:

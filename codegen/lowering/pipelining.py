@@ -23,7 +23,7 @@ from fluorite.schedule.directives import SoftwarePipeline
 from fluorite.schedule.nest import BLOCK, SERIAL, THREAD, Loop, missing_loop
 
 from ..statements import Allocate, Barrier, CommitGroup, For, Statement, WaitGroup, moved, sequence
-from . import copying, looping, placing, prefetching, stepping, tiling
+from . import copying, following, looping, placing, prefetching, stepping, tiling
 from .context import Context, Placed
 
 
@@ -60,7 +60,8 @@ def overlapped(work: Context, p: Placed, k: int, d: SoftwarePipeline, here: Sequ
     inside = [s for s in here if not work.plan.placements[s.id].after]
     first, rotating = _running_ahead(work, p, d, inside)
     work.slots |= {s.id: (loop.var, d.stages) for s in rotating}
-    made = looping.produced(work, p, k, inside)
+    after = following.boxes(work, p, k, [s for s in here if s not in inside])
+    made = looping.produced(work, p, k, inside, after)
     loaded = [x for x in made if x.stage in first]
     others = [x for x in made if x.stage not in first]
     load = sequence(*(part for x in loaded for part in _after_barrier(work, x, rotating)))
@@ -68,8 +69,8 @@ def overlapped(work: Context, p: Placed, k: int, d: SoftwarePipeline, here: Sequ
         load = Allocate(b, load)
     if d.asynchronous:
         load = copying.asynchronous(load, work, d, rotating)
-    following = (looping.following(work, p, k, s) for s in here if s not in inside)
-    rest = sequence(*prefetching.fetches(work, p, k), *(x.body for x in others), stepping.inside(work, p, k), *following)
+    mine = (stepping.inside(work, p, k), *looping.followers(work, after))
+    rest = sequence(*prefetching.fetches(work, p, k), *(x.body for x in others), *mine)
     for b in reversed([x.buffer for x in others]):
         rest = Allocate(b, rest)
     rest = looping.keeping(work, p, k, rest)

@@ -38,11 +38,8 @@ def place(work: Context, s: Stage, box: Box, sticking: frozenset[Axis]) -> Place
             guards.append(Guard(a, i.length))
     nest = replace(nest, guards=tuple(guards))
     work.nests[s.id] = nest
-    checks.check_placements(work, s, nest)
     checks.check_order(work, s, nest)
     checks.check_sort(work, s, nest)
-    if work.problems:
-        raise PlanError(work.problems)
     for loop in nest.loops:
         work.ranges[loop.var] = loop.extent
     values = positions(work, s, nest, box) | {a: simplify(nest.value(a), work.ranges) for a in s.reduce_axes}
@@ -50,7 +47,11 @@ def place(work: Context, s: Stage, box: Box, sticking: frozenset[Axis]) -> Place
         values |= scattering.somewhere(s, found, values)
     if (row := sorts(s, work.plan.gpu)) is not None:
         values |= {a: as_expr(0) for a in (row.axis, row.over)}
-    return Placed(s, nest, box, values, sticking)
+    placed = Placed(s, nest, box, values, sticking)
+    checks.check_placements(work, placed)
+    if work.problems:
+        raise PlanError(work.problems)
+    return placed
 
 
 def positions(work: Context, s: Stage, nest: Nest, box: Box) -> dict[Axis, Expr]:

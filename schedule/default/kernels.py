@@ -18,6 +18,7 @@ from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguo
 
 Directives = tuple[Directive, ...]
 CHEAP_TWICE = 4  # vector instructions that argmax may spend on each value again
+UNROLLED = 256  # operations of an unrolled body
 PARALLEL_WORK = 1 << 15  # below about this many operations, waking threads costs more than they save
 
 
@@ -87,7 +88,7 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
                 Split(last, lanes, into=(f"{last}_vec", f"{last}_lane")),
                 *_outer(names[:-1], parallel),
                 Reorder(f"{last}_vec", *reduced, f"{last}_lane"),
-                *(Unroll(r) for r in reduced if known(s.ranges[_axis(s, r)], 1) <= 8),
+                *unrolled(s),
                 Vectorize(f"{last}_lane"),
             )
         }
@@ -155,10 +156,6 @@ def rank(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:
     return {s.path: _outer([a.name for a in s.rank.free], comparisons >= PARALLEL_WORK)}
 
 
-def _axis(s: Stage, name: str) -> Axis:
-    return next(a for a in s.ranges if a.name == name)
-
-
 def is_window(s: Stage) -> bool:
     """A reduction over a few neighbours (pooling, box filters) rather than over a whole dimension."""
     if s.reduction is None or not s.axes:
@@ -186,10 +183,10 @@ def spans_lanes(s: Stage, machine: Machine) -> bool:
         return False
     if s.reduction.combiner is not None and s.reduction.in_order:
         return False
-    return not _picked(s, k) and _runs_along(s, k) and known(s.ranges[k], TYPICAL) >= 2 * machine.lanes(s.value.dtype)
+    return not picks(s, k) and _runs_along(s, k) and known(s.ranges[k], TYPICAL) >= 2 * machine.lanes(s.value.dtype)
 
 
-def _picked(s: Stage, k: Axis) -> bool:
+def picks(s: Stage, k: Axis) -> bool:
     """Whether the value asks at which k data says something is: partial results over lanes of k would be a scatter."""
     equations = [n for n in walk(s.value) if isinstance(n, Op) and n.op == "eq" and any(map(reads, n.args))]
     return any(k in set(axes_of(e)) and not reads(e) for n in equations for e in n.args)
@@ -259,6 +256,8 @@ def rows(g: Graph, root: Stage, members: list[Stage], depth: int, machine: Machi
             out |= {path: (inside, *ds) for path, ds in partial.items()}
         elif s.reduction is None and len(s.axes) > depth:
             mine = vector(s, s.axes[-1].name, machine)
+        elif len(s.axes) > depth and is_window(s):
+            mine = _windowed(s, machine)
         else:
             mine = ()
         out[s.path] = (*mine, *own) if s is root else (*mine, at)
@@ -355,6 +354,17 @@ def _windowed(s: Stage, machine: Machine) -> Directives:
     return (
         Split(last, lanes, into=(f"{last}_vec", f"{last}_lane")),
         Reorder(f"{last}_vec", *reduced, f"{last}_lane"),
-        *(Unroll(r) for r in reduced if known(s.ranges[_axis(s, r)], 99) <= 8),
+        *unrolled(s),
         Vectorize(f"{last}_lane"),
     )
+
+
+def unrolled(s: Stage) -> Directives:
+    """The short loops of a window, innermost first, while their bodies stay small."""
+    assert s.reduction is not None
+    size, out = max(1, cost(s)), []
+    for a in reversed(s.reduction.axes):
+        size *= known(s.ranges[a], UNROLLED)
+        if size <= UNROLLED and known(s.ranges[a], UNROLLED) <= 8:
+            out.append(Unroll(a.name))
+    return tuple(reversed(out))

@@ -19,7 +19,7 @@ from ..placing import between
 from ..rewrites import inline
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
-from . import channels, dots, kernels, products, recurrences, totals, transpositions
+from . import channels, dots, few_results, kernels, products, recurrences, totals, transpositions
 from .analysis import (
     cost,
     factors,
@@ -72,7 +72,16 @@ class Chosen:
 
     def is_product(self, s: Stage) -> bool:
         """Whether a stage is a product, under the rules for products."""
-        return factors(s) is not None and self.multiplies(s)
+        return factors(s) is not None and self.multiplies(s) and self.one_pass(s) is None
+
+    def one_pass(self, s: Stage) -> few_results.Pass | None:
+        """How a stage is reduced in one pass over its operands, if that may be done and pays."""
+        free = self.undecided.reassociate or kind(s.value.dtype) != "float"  # integers and truth values come out the same
+        return few_results.one_pass(s, self.machine) if free else None
+
+    def apart(self, s: Stage) -> bool:
+        """Whether a stage has a kernel of its own, or one of which it is the main part."""
+        return factors(s) is not None or self.one_pass(s) is not None
 
     @property
     def machine(self) -> Machine:
@@ -285,6 +294,9 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     if chosen.is_product(root):
         chosen.directives |= product_rule(chosen, root, root)
         return
+    if (over := chosen.one_pass(root)) is not None:
+        chosen.directives |= few_results.in_one_pass(root, chosen.machine, over)
+        return
     depth, row = row_members(chosen, root)
     if row:
         chosen.placed |= {s.id for s in row}
@@ -345,7 +357,7 @@ def epilogue_of(chosen: Chosen, root: Stage) -> Stage | None:
 def row_members(chosen: Chosen, root: Stage) -> tuple[int, list[Stage]]:
     """Producers that follow root's outer axes and are computed row by row inside it: softmax, norms."""
     for depth in range(len(root.axes) - (0 if root.reduction else 1), 0, -1):
-        members = _closure(chosen, root, lambda c, p, depth=depth: follows(c, p, depth) and factors(p) is None)  # type: ignore[misc]
+        members = _closure(chosen, root, lambda c, p, depth=depth: follows(c, p, depth) and not chosen.apart(p))  # type: ignore[misc]
         whole = [m for m in (*members, root) if m.reduction is not None and not kernels.is_window(m)]
         if whole and members:
             return depth, members
@@ -361,7 +373,7 @@ def strip_members(chosen: Chosen, root: Stage) -> list[Stage]:
         if p.reduction is not None and known(volume(p.reduction.extents), _STRIP_WINDOW + 1) > _STRIP_WINDOW:
             return False
         depth = len(p.axes) - 2
-        if factors(p) is not None or depth < 0 or (len(p.axes) != len(c.axes) and (depth > 0 or c is not root)):
+        if chosen.apart(p) or depth < 0 or (len(p.axes) != len(c.axes) and (depth > 0 or c is not root)):
             return False
         return follows(c, p, depth) and all(_moves_along(c, index) for index in sites(c, p.id))
 

@@ -202,7 +202,8 @@ class ComputeAt(Directive):
     """Compute this stage inside loop `axis` of `stage`: what one iteration needs, or has made if `stage` is the producer.
 
     Legal if all uses of this stage lie inside that loop and the loop encloses nothing that must be whole before. Puts both stages into one
-    kernel. Afterwards the loops of this stage start again at its own axis names.
+    kernel. Afterwards the loops of this stage start again at its own axis names. Several stages may follow one producer in a loop, sums of
+    blocks of its rows (rfactor) among them, and share what is computed there.
     Gains: the values are used while they are still in cache or registers.
     Costs: what neighbouring iterations share is computed again by each of them.
     """

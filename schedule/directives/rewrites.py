@@ -79,6 +79,7 @@ class StageIn(Directive):
 class Rfactor(Directive):
     """Reduce `axis` into `factor` partial results in a new stage (PATH/partial, or `into`), and sum those up here. Reassociates.
 
+    A partial result takes every `factor`-th position; with `block` in place of `factor`, so many neighbours.
     Legal for a reduction loop of an associative operation; of one that does not commute (fl.reduce) for the first loop, whose parts are
     then runs of neighbours.
     Gains: the parts are independent, so they can be vectorised or shared among threads.
@@ -95,6 +96,12 @@ class Rfactor(Directive):
     axis: Name
     factor: Count | None = None
     into: Name | None = None
+    block: Count | None = None
+
+    def complaints(self) -> list[Complaint]:
+        both = self.factor is not None and self.block is not None
+        why = "factor is the number of partial results, block how many neighbours each takes"
+        return [Complaint("block", "factor and block", why, ("one of the two",))] if both else []
 
 
 @dataclass(frozen=True)

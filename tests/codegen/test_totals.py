@@ -14,6 +14,26 @@ from fluorite.schedule.default import totals
 
 F = fl.f32
 N = totals.LEAST + 1019  # a prime number of elements, no multiple of anything
+TAPS = 5
+
+
+def by_weights(x: Any, g: Any) -> fl.Tensor:
+    """What the weights of a stencil get of its gradient."""
+    source = fl.edge(x)
+    return fl.stage(lambda k: fl.sum(lambda y, x: g[y, x] * source[y, x + k - TAPS // 2]), name="weights", extents={"k": TAPS})
+
+
+def by_windows(x: Any, g: Any) -> fl.Tensor:
+    """Of each window of rows and columns the largest: the reduction's last axes are short."""
+    source = fl.edge(x)
+
+
+    def value(y: Any, x: Any, j: Any, i: Any) -> Any:
+        return fl.where(i <= j + 1, source[y + j - 1, x + i - 1] * g[y, x], 0.0)
+
+    return fl.stage(lambda: fl.max(value, over={"j": 3, "i": 3}), name="windows")
+
+
 Case = tuple[Callable[..., Any], dict[str, Any]]
 CASES: dict[str, Case] = {
     "sum": (lambda x: fl.sum(x), {"x": F(N)}),
@@ -27,6 +47,13 @@ CASES: dict[str, Case] = {
     "sum_by_rows_of_one_image": (lambda x: fl.sum(x, axis=(1, 2)), {"x": F(1, 523, 601)}),
     "sum_of_few_rows": (lambda x: fl.sum(x), {"x": F(3, 7, 20011)}),
     "sum_of_symbolic_rows": (lambda x: fl.sum(x), {"x": F("n", "m")}),
+    "weights": (by_weights, {"x": F(211, 331), "g": F(211, 331)}),
+    "weights_of_symbolic_rows": (by_weights, {"x": F("n", "m"), "g": F("n", "m")}),
+    "weights_integers": (by_weights, {"x": fl.i32(211, 331), "g": fl.i32(211, 331)}),
+    "weights_halves": (by_weights, {"x": fl.bf16(211, 331), "g": fl.bf16(211, 331)}),
+    "windows": (by_windows, {"x": F(211, 331), "g": F(211, 331)}),
+    "windows_of_symbolic_rows": (by_windows, {"x": F("n", "m"), "g": F("n", "m")}),
+    "planes": (lambda x: fl.sum(x * x, axis=(1, 2)), {"x": F(1, 523, 601)}),
     "product": (lambda x: fl.prod(1 + x / 1000000), {"x": fl.f64(N)}),
     "mean": (lambda x: fl.mean(x), {"x": F(N)}),
     "dot": (lambda x, y: fl.matmul(x, y), {"x": F(N), "y": F(N)}),
@@ -38,7 +65,10 @@ CASES: dict[str, Case] = {
     "best": (lambda x: (fl.argmax(x), fl.argmin(x)), {"x": F(N)}),
     "best_by_rows": (lambda x: fl.argmax(x), {"x": F(523, 601)}),
 }
-SIZES: dict[str, list[dict[str, int]]] = {"sum_of_symbolic_rows": [{"n": n, "m": m} for n, m in ((1, 1), (9, 5), (7, 300), (523, 601))]}
+AWKWARD = [{"n": n, "m": m} for n, m in ((1, 1), (9, 5), (7, 300), (523, 601))]
+SIZES: dict[str, list[dict[str, int]]] = dict.fromkeys(
+    ("sum_of_symbolic_rows", "weights_of_symbolic_rows", "windows_of_symbolic_rows"), AWKWARD
+)
 
 
 def as_method(name: str, model: Callable[..., Any], inputs: dict[str, Any]) -> Callable[..., Any]:

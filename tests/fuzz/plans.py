@@ -86,7 +86,8 @@ def _rewrite(m: _Maker, s: Stage) -> None:
         names = [a.name for a in s.axes]
         chosen.append(Cache("acc", order=tuple(rng.sample(names, len(names))) if m.chance(0.5) else ()))
     elif s.reduction is not None and not s.reduction.kind.startswith("arg") and m.chance(0.2):
-        chosen.append(Rfactor(axis=rng.choice(s.reduce_axes).name, factor=rng.choice([1, 2, 4, 16])))
+        parts = {rng.choice(["factor", "block"]): rng.choice([1, 2, 4, 16])}
+        chosen.append(Rfactor(axis=rng.choice(s.reduce_axes).name, **parts))
     elif s.reduction is not None and s.reduction.kind.startswith("arg") and m.chance(0.2):
         chosen.append(FindBest())
     if s.axes and s.id not in m.graph.outputs and m.chance(0.15):

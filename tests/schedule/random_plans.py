@@ -18,6 +18,7 @@ from fluorite.schedule import (
     Pow2,
     Range,
     Ref,
+    Rfactor,
     Split,
     Table,
     Target,
@@ -108,6 +109,7 @@ REFS = [Ref("tx"), Ref("ty"), Ref("$tx * 2"), Ref("($tx + 1) // $ty")]
 CONDITIONS = ["$tx * $ty <= 1024", "$tx < 4KiB and not ($ty == 2 or $tx % 2 != 0)"]
 SAFE: dict[type[Record], Record] = {
     Split: Split("x", 8),
+    Rfactor: Rfactor("k", block=8),
     Target: Target("cuda", arch="sm_90"),
     Between: Between((1, 2)),
     Numerics: Numerics(allow="precision", fast_math=True),

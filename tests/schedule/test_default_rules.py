@@ -104,8 +104,8 @@ def test_transpositions_are_tiled_where_the_last_axis_steps_across_memory(
     ("shape", "dtype", "allow", "shared"),
     [
         ((1 << 20,), fl.f32, "reassociates", ["stripe"]),
-        ((1000, 1000), fl.f32, "reassociates", ["i0_inner"]),
-        ((1, 1000, 1000), fl.f32, "reassociates", ["i1_inner"]),
+        ((1000, 1000), fl.f32, "reassociates", ["i0_outer"]),
+        ((1, 1000, 1000), fl.f32, "reassociates", ["i1_outer"]),
         ((5, 200000), fl.f32, "reassociates", ["stripe"]),
         ((1 << 20, 3), fl.f32, "reassociates", []),
         ((1 << 20,), fl.f32, "exact", []),
@@ -134,14 +134,47 @@ ROWS = """\
   /lambda/sum/tasks:
     - rfactor: {axis: i1, factor: 16}
     - rfactor: {axis: i1_inner, factor: 8, into: few}
-    - parallel: i0_inner
-  /lambda/sum: [{rfactor: {axis: i0, factor: 8, into: tasks}}]
+    - parallel: i0_outer
+  /lambda/sum/tasks/partial:
+    - compute_at: {stage: /lambda/sum/tasks, axis: i0_outer}
+    - store_in: stack
+    - reorder: [i0_inner, i1_outer, i1_inner]
+    - vectorize: i1_inner
 """
 
 
 @pytest.mark.parametrize(("shape", "part"), [((1 << 20,), STRIPES), ((1000, 1000), ROWS)])
 def test_the_plan_of_a_total_says_how_it_is_shared_out(shape: tuple[int, ...], part: str) -> None:
-    assert part in scheduled(lambda x: fl.sum(x), x=F(*shape)).text()
+    text = scheduled(lambda x: fl.sum(x), x=F(*shape)).text()
+    assert part in text and ("/lambda/sum: [{rfactor: {axis: i0, into: tasks, block: 125}}]" in text) == (len(shape) > 1)
+
+
+def test_gradients_of_a_few_weights_take_one_pass_over_the_image() -> None:
+    """Every weight has its vector of partial results in the same loop: not one pass for each, and not one thread for all."""
+
+    def model(x: Any, g: Any) -> Any:
+        source = fl.edge(x)
+        return fl.stage(lambda j, i: fl.sum(lambda y, x: g[y, x] * source[y + j - 1, x + i - 1]), name="w", extents={"j": 3, "i": 3})
+
+    made = scheduled(model, x=F(512, 640), g=F(512, 640))
+    (root,) = (path for path in made.chosen if path.endswith("/w"))
+    assert [type(d) for d in made.chosen[root]] == [Rfactor]
+    assert Parallel("y_outer") in made.chosen[f"{root}/tasks"]
+    assert {d.axis for d in made.chosen[f"{root}/tasks/partial"] if isinstance(d, Unroll)} == {"j", "i"}
+
+
+def test_windows_inside_rows_are_vectors() -> None:
+    """A stencil whose reader also needs a sum of each row keeps its vectors when it is computed row by row."""
+
+    def model(x: Any) -> Any:
+        around = fl.edge(x)
+        window = fl.stage(lambda y, x: fl.max(lambda k: around[y, x + k - 1], over={"k": 3}), name="window")
+        total = fl.stage(lambda y: fl.sum(lambda i: x[y, i]), name="total")
+        return fl.stage(lambda y, x: window[y, x] + total[y] / (window[y, x] + 1), name="out")
+
+    made = scheduled(model, x=F(64, 640))
+    (window,) = (ds for path, ds in made.chosen.items() if path.endswith("/window"))
+    assert any(isinstance(d, ComputeAt) for d in window) and any(isinstance(d, Vectorize) for d in window)
 
 
 def test_planes_are_computed_in_vectors_before_they_are_put_together() -> None:

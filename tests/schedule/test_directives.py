@@ -87,6 +87,7 @@ def read(text: str) -> object:
         ("stage_in: {read: image, into: tile}", StageIn("image", "tile")),
         ("pack: {tensor: w, sizes: {j: 32}, order: [j, k], into: w_packed}", Pack("w", {"j": 32}, ("j", "k"), "w_packed")),
         ("rfactor: {axis: k, factor: 8}", Rfactor("k", 8)),
+        ("rfactor: {axis: k, block: 8}", Rfactor("k", block=8)),
         ("find_best", FindBest()),
         ("find_best: top", FindBest("top")),
         ("gpu_blocks: [y, x]", GpuBlocks("y", "x")),
@@ -115,6 +116,7 @@ def test_the_order_of_a_tile_means_something() -> None:
     ("text", "place", "words"),
     [
         ("split: {axis: x}", "1:16", "it needs a factor"),
+        ("rfactor: {axis: k, factor: 8, block: 8}", "1:53", "block how many neighbours"),
         ("split: {axis: x, factor: 2, factors: [~, 2]}", "1:53", "exclude each other"),
         ("split: {axis: x, factors: [~, 2, 4]}", "1:42", "3 parts need names"),
         ("split: {axis: x, factors: [~, ~], into: [a, b]}", "1:42", "of which one may be null"),

@@ -69,12 +69,15 @@ def test_cache_changes_nothing(kind: str, dtype: Any, n: int, m: int, two: bool,
 
 @pytest.mark.parametrize(("kind", "dtype"), [c for c in CASES if c[0] in FACTORED], ids=lambda c: str(c))
 @settings(max_examples=10, deadline=None)
-@given(n=SIZES, m=SIZES, two=st.booleans(), factor=st.sampled_from([1, 2, 3, 4, 8, 16]), axis=st.sampled_from(["k", "p"]))
-def test_rfactor_adds_up_to_the_same(kind: str, dtype: Any, n: int, m: int, two: bool, factor: int, axis: str) -> None:
-    g = reduced(kind, dtype, two)
-    new, total = rewrite_stage(g, the(g, "r"), Rfactor(axis=axis if two else "k", factor=factor))
+@given(n=SIZES, m=SIZES, two=st.booleans(), step=st.sampled_from([1, 2, 3, 4, 8, 16]), first=st.booleans(), blocks=st.booleans())
+def test_rfactor_adds_up_to_the_same(kind: str, dtype: Any, n: int, m: int, two: bool, step: int, first: bool, blocks: bool) -> None:
+    g, name = reduced(kind, dtype, two), "k" if first or not two else "p"
+    d = Rfactor(axis=name, block=step) if blocks else Rfactor(axis=name, factor=step)
+    new, total = rewrite_stage(g, the(g, "r"), d)
     partial = next(s for s in new.stages if s.path.endswith("/r/partial"))
-    assert partial.extents[-1] == factor and total.reduction is not None and total.reduction.extents == (factor,)
+    assert total.reduction is not None and total.reduction.extents == partial.extents[-1:]
+    part = next(a for a in partial.ranges if a.name == f"{d.axis}_inner")
+    assert partial.ranges[part] == step and (part in set(partial.reduce_axes)) == blocks
     x = values(np.random.default_rng(1), dtype, n, m, 3)
     if dtype is fl.f32:
         np.testing.assert_allclose(new.run(x), g.run(x), rtol=1e-4, atol=1e-6)
