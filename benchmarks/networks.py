@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import fluorite as fl
 from fluorite import nn
 
-from .training import CHANNELS, MLP, RATES, SEQUENCE, SIZE, TAPS
+from .training import CHANNELS, MLP, RATES, SEQUENCE, SIZE
 
 
 class Mlp(fl.Program):
@@ -54,21 +53,6 @@ class Lstm(fl.Program):
     def states(self, x: fl.f32[fl.Tensor, *SEQUENCE]) -> fl.Tensor:
         """The states after every step."""
         return self.layer(x)[0]
-
-
-def unsharp_gradient(
-    image: fl.f32[fl.Tensor, "h", "w"], target: fl.f32[fl.Tensor, "h", "w"], weights: fl.f32[fl.Tensor, TAPS], amount: fl.f32[fl.Tensor]
-) -> dict[str, fl.Tensor]:
-    """By the weights, the amount and the image."""
-
-    def error(image: Any, weights: Any, amount: Any) -> Any:
-        source = fl.edge(image)
-        rows = fl.edge(fl.stage(lambda y, x: fl.sum(lambda k: weights[k] * source[y, x + k - TAPS // 2]), name="rows"))
-        soft = fl.stage(lambda y, x: fl.sum(lambda k: weights[k] * rows[y + k - TAPS // 2, x]), name="soft")
-        return fl.mean(fl.square(image + amount * (image - soft) - target), name="error")
-
-    by_image, by_weights, by_amount = fl.grad(error, argnums=(0, 1, 2))(image, weights, amount)
-    return {"image": by_image, "weights": by_weights, "amount": by_amount}
 
 
 NETWORKS = {"mlp_train": Mlp, "mlp_adam": lambda: Mlp("Adam"), "convnet_train": ConvNet}

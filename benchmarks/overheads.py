@@ -18,6 +18,7 @@ PLANS = Path(__file__).with_name("plans")
 MODELS = "benchmarks.algorithms"
 Found = dict[str, Any]
 
+COMMAND = "import benchmarks, runpy; runpy.run_module('fluorite', run_name='__main__', alter_sys=True)"
 CALL = """
 import sys, timeit
 import numpy as np
@@ -30,7 +31,7 @@ print(best(lambda: add_built.add(x, y)), best(lambda: add_built.add(x, y, out=ou
 CHAIN = """
 import json, resource
 import numpy as np
-import fluorite as fl
+import benchmarks, fluorite as fl
 from benchmarks.algorithms import chain
 n = 1 << 24
 model = fl.compile(chain, PLAN, extents={"n": n})
@@ -45,7 +46,7 @@ print(json.dumps({"buffer": x.nbytes, "planned": model.memory({"n": n}), "measur
 SCAN = """
 import timeit
 import numpy as np
-import fluorite as fl
+import benchmarks, fluorite as fl
 
 def last(x: fl.f32[fl.Tensor, "t", 16]):
     return fl.scan(lambda h, v: (h * 0.5 + v, h), fl.zeros((16,)), x)[0]
@@ -56,7 +57,7 @@ print(min(timeit.repeat(lambda: model(x), number=5, repeat=7)) / 5 / len(x))
 
 STEP = """
 import sys
-import fluorite as fl
+import benchmarks, fluorite as fl
 from benchmarks import networks
 peak = fl.compile(networks.NETWORKS[sys.argv[1]]()).peak(method="train_step")
 print(peak.total - peak.parameters)
@@ -78,7 +79,7 @@ print(most)
 RECOMPUTE = """
 import json, resource
 import numpy as np
-import fluorite as fl
+import benchmarks, fluorite as fl
 from fluorite import nn
 
 class Deep(fl.Program):
@@ -109,7 +110,7 @@ def _python(code: str, *folders: Path, python: str = sys.executable, words: tupl
 def _fluorite(*words: str | Path) -> float:
     """Seconds of a command, start to end."""
     begin = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "fluorite", *map(str, words)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-c", COMMAND, *map(str, words)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begin
 
 

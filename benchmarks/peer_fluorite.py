@@ -8,7 +8,7 @@ from pathlib import Path
 import fluorite as fl
 import numpy as np
 
-from . import algorithms, networks, training
+from . import algorithms, filters, image_gradients, networks, training
 from .workloads import WORKLOADS, Array
 
 VARIANTS = ("fluorite empty", "fluorite hand", "fluorite tuned")
@@ -29,8 +29,8 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
         return training_step(name, plan)
     if name in networks.INFERENCE:
         return inference(name, plan)
-    if name == "unsharp_gradient":
-        return gradient(plan)
+    if name in filters.__all__:
+        return gradient(name, plan)
     graph = fl.trace(algorithms.named(name))
     sizes = {str(size): n for i in graph.methods[0].inputs for size, n in zip(graph[i].shape, data[graph[i].name].shape, strict=True)}
     model = fl.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
@@ -47,16 +47,11 @@ def inference(name: str, plan: Path | None) -> Callable[[], Array]:
     return lambda: getattr(model, method)(data["x"])  # type: ignore[no-any-return]
 
 
-def gradient(plan: Path | None) -> Callable[[], Array]:
-    data = WORKLOADS["unsharp_gradient"].inputs()
+def gradient(name: str, plan: Path | None) -> Callable[[], Array]:
+    data = WORKLOADS[name].inputs()
     h, w = data["image"].shape
-    model = fl.compile(networks.unsharp_gradient, plan, extents={"h": h, "w": w})
-
-    def call() -> Array:
-        found = model(*data.values())
-        return np.concatenate([found["weights"], [found["amount"]], found["image"][training.SAMPLE].ravel()])
-
-    return call
+    model = fl.compile(getattr(filters, name), plan, extents={"h": h, "w": w})
+    return lambda: image_gradients.flat(model(*data.values()))
 
 
 def training_step(name: str, plan: Path | None) -> Callable[[], Array]:

@@ -9,10 +9,11 @@ import numpy as np
 import torch  # type: ignore[import-not-found,unused-ignore]
 import torch.nn.functional as F  # type: ignore[import-not-found,unused-ignore]
 
-from .training import CHANNELS, MLP, RATES, SAMPLE, SEQUENCE, STEPS, TAPS, Data, parameters
+from . import torch_filters
+from .training import CHANNELS, MLP, RATES, SEQUENCE, STEPS, Data, parameters
 from .workloads import WORKLOADS, Array
 
-VARIANTS = ("torch eager", "torch compiled")
+VARIANTS = ("torch eager", "torch compiled", "torch convolutions", "torch convolutions compiled")
 
 
 def _mlp(p: dict[str, Any], x: Any) -> Any:
@@ -48,30 +49,14 @@ def lstm(d: Data, compiled: bool) -> Callable[[], Array]:
     return call
 
 
-def unsharp_gradient(d: Data, compiled: bool) -> Callable[[], Array]:
-    target = torch.from_numpy(d["target"])
-    leaves = [torch.from_numpy(d[k]).requires_grad_() for k in ("image", "weights", "amount")]
-    m = TAPS // 2
-
-    def error(image: Any, weights: Any, amount: Any) -> Any:
-        rows = F.conv2d(F.pad(image[None, None], (m, m, 0, 0), mode="replicate"), weights[None, None, None, :])
-        soft = F.conv2d(F.pad(rows, (0, 0, m, m), mode="replicate"), weights[None, None, :, None])[0, 0]
-        return (image + amount * (image - soft) - target).square().mean()
-
-    value = torch.compile(error) if compiled else error
-
-    def call() -> Array:
-        image, weights, amount = torch.autograd.grad(value(*leaves), leaves)
-        return np.concatenate([weights.numpy(), [float(amount)], image.numpy()[SAMPLE].ravel()])
-
-    return call
-
-
 def build(name: str, variant: str) -> Callable[[], Array] | None:
+    if name in torch_filters.FORMS:
+        form = "convolutions" if "convolutions" in variant else "slices"
+        return torch_filters.gradient(name, form, variant.endswith("compiled"), WORKLOADS[name].inputs())
+    if "convolutions" in variant:
+        return None
     if name == "lstm":
         return lstm(WORKLOADS[name].inputs(), variant.endswith("compiled"))
-    if name == "unsharp_gradient":
-        return unsharp_gradient(WORKLOADS[name].inputs(), variant.endswith("compiled"))
     if name not in NETWORKS:
         return None
     d = WORKLOADS[name].inputs()

@@ -21,10 +21,6 @@ CHANNELS = (1, 32, 64)
 SIZE = 28
 SEQUENCE = (100, 8, 64)
 """Steps, sequences in a batch, and the width of the input and of the state."""
-TAPS = 9
-"""Weights of the learned blur along one axis."""
-SAMPLE = np.s_[::37, ::41]
-"""Pixels whose gradient is compared."""
 
 
 def mlp_data(r: np.random.Generator) -> Data:
@@ -60,40 +56,6 @@ def lstm(d: Data) -> Array:
         h = np.tanh(c) / (1 + np.exp(-o))
         out.append(h)
     return np.array(out)
-
-
-def unsharp_data(r: np.random.Generator) -> Data:
-    image = r.random((1024, 1024), F32)
-    weights = r.random(TAPS, F32) + F32(0.5)
-    return {"image": image, "target": r.random(image.shape, F32), "weights": weights / weights.sum(), "amount": np.array(0.7, F32)}
-
-
-def unsharp_gradient(d: Data) -> Array:
-    """Of the mean squared error of an unsharp mask: by the weights of its blur, its amount, and some of the pixels. In float64."""
-    x, target, w, amount = (d[k].astype(np.float64) for k in ("image", "target", "weights", "amount"))
-    across, rows = _correlated(x, w, 1)
-    down, soft = _correlated(rows, w, 0)
-    g = 2 * (x + amount * (x - soft) - target) / x.size
-    by_rows, by_w = _uncorrelated(-amount * g, down, w, 0)
-    by_x, more = _uncorrelated(by_rows, across, w, 1)
-    image = (1 + amount) * g + by_x
-    return np.concatenate([by_w + more, [(g * (x - soft)).sum()], image[SAMPLE].ravel()])
-
-
-def _correlated(x: Array, w: Array, axis: int) -> tuple[Array, Array]:
-    """(windows of x along the axis, the last pixels repeated beyond it; their products with w)."""
-    margin = [(TAPS // 2, TAPS // 2) if d == axis else (0, 0) for d in range(2)]
-    windows = sliding_window_view(np.pad(x, margin, mode="edge"), TAPS, axis)  # type: ignore[call-overload]
-    return windows, windows @ w
-
-
-def _uncorrelated(g: Array, windows: Array, w: Array, axis: int) -> tuple[Array, Array]:
-    """The gradients by x and by w."""
-    n = g.shape[axis]
-    by_x = np.zeros_like(g)
-    for k in range(TAPS):
-        np.add.at(by_x, (slice(None),) * axis + (np.clip(np.arange(n) + k - TAPS // 2, 0, n - 1),), w[k] * g)
-    return by_x, np.einsum("yxk,yx->k", windows, g)
 
 
 def parameters(d: Data) -> dict[str, Array]:
@@ -194,6 +156,4 @@ __all__ = [
     "mlp_data",
     "mlp_gradients",
     "parameters",
-    "unsharp_data",
-    "unsharp_gradient",
 ]

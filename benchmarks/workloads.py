@@ -11,7 +11,7 @@ import numpy as np
 
 from examples.apps import reference as applications
 
-from . import training
+from . import image_gradients, training
 
 Array = np.ndarray[Any, Any]
 Data = Mapping[str, Array]
@@ -221,8 +221,16 @@ WORKLOADS = {
             "gradient of an unsharp mask's error by 9 weights, amount and pixels, float32, 1024 x 1024",
             1024**2 * (2 * 18 + 2 * 36 + 10),
             3 * 4 * 1024**2,
-            training.unsharp_data,
-            training.unsharp_gradient,
+            image_gradients.unsharp_data,
+            image_gradients.unsharp,
+        ),
+        Workload(
+            "bilateral_gradient",
+            "gradient of a bilateral filter's error by 25 weights, tone and pixels, float32, 512 x 512",
+            25 * 512**2 * (20 + 2 * 16),
+            3 * 4 * 512**2,
+            image_gradients.bilateral_data,
+            image_gradients.bilateral,
         ),
         Workload("layernorm", "layer norm of the rows of 128 x 1024, float32", 8 * _ROWS, 8 * _ROWS, _layernorm_data, layernorm),
     )

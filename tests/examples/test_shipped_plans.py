@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +41,19 @@ def test_the_plans_of_the_benchmarks(path: Path) -> None:
     assert report.ok and not report.problems, report.text()
 
 
-@pytest.mark.parametrize("name", ["blur", "layernorm"])
+@pytest.mark.parametrize("name", ["blur", "layernorm", "unsharp_gradient", "bilateral_gradient"])
 def test_benchmarks_measure_the_right_results(name: str) -> None:
     call = build(name, "fluorite empty")
     assert call is not None
     workload = WORKLOADS[name]
     np.testing.assert_allclose(call(), workload.reference(workload.inputs()), rtol=1e-4, atol=1e-5)
+
+
+def test_benchmarks_measure_the_checkout_that_they_stand_in() -> None:
+    code = "import benchmarks, fluorite; print(fluorite.__file__)"
+    root = Path(__file__).parents[2]
+    found = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+    assert Path(found).resolve() == root / "__init__.py"
 
 
 def test_workloads_without_a_plan_are_skipped() -> None:
