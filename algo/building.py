@@ -52,6 +52,7 @@ class Builder:
     call_key: Tensor | None = None  # what the random keys of a call are made of, once one is asked for
     keys: int = 0  # how many were
     steps: list[Callable[[], Tensor]] = field(default_factory=list)  # which step it is of every loop whose step is being traced
+    losses: list[Tensor] = field(default_factory=list)  # what the method's optimisers go down
     endings: list[Callable[[], None]] = field(default_factory=list)  # what is to be done when all of the method has been traced
     modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
     kept: list[Any] = field(default_factory=list)  # keeps those ids alive
@@ -97,7 +98,7 @@ class Builder:
     def begin(self, method: str, training: bool) -> None:
         """Stages are those of another method from here on."""
         self.method, self.training = method, training
-        self.assigned, self.endings, self.call_key, self.keys = {}, [], None, 0
+        self.assigned, self.losses, self.endings, self.call_key, self.keys = {}, [], [], None, 0
 
     @contextmanager
     def step(self, number: Callable[[], Tensor], around: Sequence[Callable[[], Tensor]] | None = None) -> Iterator[None]:

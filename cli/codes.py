@@ -111,6 +111,10 @@ ALGORITHM: dict[str, str] = {
         "Random numbers without a key are drawn in methods of a Program, whose state says which ones come next; in a function, and in an "
         "fl.while_loop, they take a key: fl.random.key, split, fold_in."
     ),
+    "A200": (
+        "model.grad was asked for a derivative that the method does not have: no tensor of this name, no scalar or several that might be "
+        "meant, or one that does not depend on the other."
+    ),
     "A201": (
         "Two bare reads of one axis need different extents. Reads such as x[i] give the axis the extent of x; make them agree, or "
         "give extents=."
@@ -265,6 +269,7 @@ RUN: dict[str, str] = {
     ),
     "R130": "The file of inputs is no .npz file of arrays and no folder of .npy files. Nothing is ever unpickled.",
     "R131": "An extent was given that the program does not have.",
+    "R132": "A derivative was asked of a model without its algorithm: an artefact, or one that was compiled from a graph.",
     "R301": "There is no checkpoint in the folder.",
     "R302": "A checkpoint is damaged: a file is missing, cut short, or was changed after it was written.",
     "R303": "A checkpoint was written by a version whose format this one does not read.",

@@ -11,6 +11,7 @@ import numpy as np
 from fluorite.algo.data.reading import streams
 from fluorite.algo.errors import BuildError, PlanError, Problem
 from fluorite.algo.graph import Graph
+from fluorite.algo.method_gradients import gradient_of
 from fluorite.algo.numerics import NO_CASTS
 from fluorite.algo.parameters import initial_parameters
 from fluorite.algo.program import Program, trace
@@ -222,7 +223,13 @@ def compile(
     def initial(other: int | None) -> dict[str, np.ndarray[Any, Any]]:
         return initial_parameters(whole, seed if other is None else other)
 
-    made = assemble(manifest, library, parameter_arrays(whole, seed), initial, read, graph.functions)
+    def slopes(method: str, path: str, of: str | None) -> Model:
+        sloping = gradient_of(model, method, path, of, inputs)
+        plain = ExecutionPlan(target=chosen.target, numerics=chosen.numerics, runtime=chosen.runtime)
+        return assemble(*ready(sloping, plain, cache), parameter_arrays(sloping, seed), functions=sloping.functions)
+
+    known = None if isinstance(model, Graph) else slopes
+    made = assemble(manifest, library, parameter_arrays(whole, seed), initial, read, graph.functions, known)
     if weights is not None:
         made.load(weights)
     return made

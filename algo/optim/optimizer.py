@@ -86,6 +86,7 @@ class Optimizer(Module):
         if not pairs:
             why = f"it depends on none of {', '.join(builder.homes[id(p)] for p in chosen[:4])}"
             raise refuse("A193", f"minimize({loss.label})", why, "params= for others")
+        builder.losses.append(loss)
         self.apply(pairs)
 
     def apply(self, gradients: Mapping[Any, Tensor] | Iterable[tuple[Any, Tensor]]) -> None:

@@ -14,7 +14,7 @@ from .feeding import Stream
 from .ffi import Function
 from .manifest import SEAL, Manifest, digest, parse
 from .memory import aligned
-from .model import Initial, Model, read_manifest
+from .model import Initial, Model, Slopes, read_manifest
 from .parameters import Array
 
 MANIFEST, KERNELS, WEIGHTS = "manifest.json", "kernels.so", "weights.safetensors"
@@ -65,6 +65,7 @@ def assemble(
     initial: Initial | None = None,
     streams: Mapping[str, Stream] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
+    slopes: Slopes | None = None,
 ) -> Model:
     """A model from what the compiler made, without a folder in between; for the machine and process that compiled it.
 
@@ -79,7 +80,7 @@ def assemble(
     arrays = {name: aligned(array.shape, stored[name]) for name, array in parameters.items()}
     for name, array in arrays.items():
         array[...] = parameters[name]
-    return Model(parsed, function, arrays, count if parallel else 0, initial, streams)
+    return Model(parsed, function, arrays, count if parallel else 0, initial, streams, slopes)
 
 
 def _functions(kernels: Path) -> tuple[Callable[[str], Function], bool]:

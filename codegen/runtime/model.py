@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from . import checkpoints, weights
 from .errors import artifact_error, artifact_problem, run_error, run_problem
-from .feeding import Feed, Stream
+from .feeding import Feed, Stream, arguments
 from .ffi import Function
 from .manifest import Manifest
 from .method import Method
@@ -25,6 +25,7 @@ from .turns import Turns
 
 T = TypeVar("T")
 Initial = Callable[[int | None], Mapping[str, Array] | None]
+Slopes = Callable[[str, str, "str | None"], "Model"]
 
 
 class Model:
@@ -34,7 +35,7 @@ class Model:
 
     `kernels` gives a compiled function by name, `arrays` the parameters by name (used as they are, so aligned and owned),
     `thread_count` the threads of parallel kernels, 0 if there are none. `initial` gives the first values of parameters, of a seed or as
-    they were, and `streams` what methods read, by method.
+    they were, and `streams` what methods read, by method. `slopes` compiles the derivative of a method by a tensor, of a scalar's name.
     """
 
     parameters: Parameters
@@ -47,8 +48,10 @@ class Model:
         thread_count: int,
         initial: Initial | None = None,
         streams: Mapping[str, Stream] | None = None,
+        slopes: Slopes | None = None,
     ) -> None:
-        self._manifest = manifest
+        self._manifest, self._slopes = manifest, slopes
+        self._sloping, self._slope_lock = dict[tuple[str, str, str | None], Model](), threading.RLock()
         self._kernels, self._thread_count, self._initial = kernels, thread_count, initial
         function, turns, moving = cache(kernels), Turns(), written(manifest.methods)
         self.parameters = Parameters(manifest.parameters, arrays, self._assigned, moving, turns)
@@ -94,6 +97,33 @@ class Model:
     def epoch(self, method: str) -> Iterator[Any]:
         """The results of one pass over what a method reads, a call each; where a pass is under way, of the rest of it. Raises RunError."""
         return self._feed(method).rest(self._methods[method])
+
+    def grad(self, method: str, path: str, *inputs: Any, of: str | None = None, **named: Any) -> Array:
+        """The derivative of a method's loss by the parameter, input or stage called `path`, for these inputs, and for the parameters and
+        state as they are: nothing changes. Without inputs, for those that the method reads next, which it still reads then.
+
+        The loss is what the method's optimisers go down, or else its only scalar result; where there are several, `of` is the name of one:
+        a key of the result, or a stage. Random numbers are those of the method's next call. The first call with a path compiles, by the
+        default schedule and as precise as the algorithm says. Raises RunError, and AlgorithmError for a name that is none.
+        """
+        chosen = self._methods.get(method)
+        if chosen is None:
+            raise run_error(run_problem("R114", f"{self._manifest.name} has no method {method}", *self._methods))
+        if self._slopes is None:
+            asked = f"the derivative of {self._manifest.name}.{method}: this model has no algorithm"
+            raise run_error(run_problem("R132", asked, "fl.compile of the Program or function"))
+        key = chosen.spec.name, path, of
+        with self._slope_lock:
+            if key not in self._sloping:
+                self._sloping[key] = self._slopes(*key)
+            slope = self._sloping[key]
+            if chosen.feed is not None and not inputs and not named:
+                with chosen.feed.lock:
+                    inputs = arguments(chosen, chosen.feed.stream.peek())
+            values, own = self.parameters.copied(), slope.parameters
+            own.assign({n: values[n].astype(own[n].dtype, copy=False) for n in own if n in values and not n.startswith("constant/")})
+            found: Array = slope(*inputs, **named)
+            return found
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -238,7 +268,7 @@ class Model:
         with self._between_batches() as feeds:
             arrays, calls = self.parameters.copied_with(self._calls)
             streams = {name: feed.stream.copy() for name, feed in feeds.items()}
-        made = Model(self._manifest, self._kernels, arrays, self._thread_count, self._initial, streams)
+        made = Model(self._manifest, self._kernels, arrays, self._thread_count, self._initial, streams, self._slopes)
         for name, count in calls.items():
             made._methods[name].calls = count
         return made
