@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -136,18 +137,16 @@ def _given(leaf: Leaf, array: Array, counts: bool) -> Array:
     return made
 
 
-def work(graph: Graph, method: str, extents: Mapping[str, int]) -> tuple[int, int]:
-    """Operations and elements of one call, as far as they decide how long the interpreter takes."""
-    operations = elements = 0
-    for cost in costs(graph, method).values():
-        operations += number(cost.flops, extents) + number(cost.integer_ops, extents) + number(cost.loads, extents)
-        elements += number(cost.points, extents)
-    for leaf in inputs_of(graph, graph.method(method)):
-        size = 1
-        for e in leaf.shape:
-            size *= number(e, extents)
-        elements += size
-    return operations, elements
+def work(graph: Graph, method: str) -> Callable[[Mapping[str, int]], tuple[int, int]]:
+    """Operations and elements of one call, as far as they decide how long the interpreter takes, as a function of the extents."""
+    found, inputs = costs(graph, method).values(), inputs_of(graph, graph.method(method))
+
+    def at(extents: Mapping[str, int]) -> tuple[int, int]:
+        operations = sum(number(e, extents) for c in found for e in (c.flops, c.integer_ops, c.loads))
+        elements = sum(number(c.points, extents) for c in found) + sum(prod(number(e, extents) for e in t.shape) for t in inputs)
+        return operations, elements
+
+    return at
 
 
 def number(e: Extent, extents: Mapping[str, int]) -> int:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from fluorite.algo.autodiff.pullbacks import Derivative, Pullback, derivative
+from fluorite.algo.autodiff.pullbacks import Derivative, Pullback
 from fluorite.algo.autodiff.slopes import Point, Slope
 from fluorite.algo.errors import RunError
 from fluorite.algo.graph import Graph
 from fluorite.algo.interpreter import method_symbols
 from fluorite.algo.numerics import Comparison
-from fluorite.algo.program import Program
 from fluorite.schedule import ExecutionPlan
 
-from .check_report import Case, Unjudged
-from .sampling import Array, random_inputs, work
+from .check_report import Case
+from .derived_cases import Found, Place
+from .sampling import random_inputs, work
 from .trial_extents import bounds_of
 
 PRIMES = (5, 7, 11, 3, 13)
@@ -26,32 +24,10 @@ DIRECTIONS = 2
 OPERATIONS, MOST = 20_000_000, 400_000_000
 """Of one call, for more than one direction, and at all: a direction takes some ten calls."""
 
-Derivatives = Mapping[str, Derivative | str]
 
-
-def derivatives_of(model: Any, methods: Sequence[str]) -> Derivatives:
-    """The derivative of each method, or the reason why it has none. Raises AlgorithmError."""
-    if isinstance(model, Graph):
-        return dict.fromkeys(methods, "a Graph does not say how its stages are derived; the function or Program that it is of does")
-    if isinstance(model, type) and issubclass(model, Program):
-        model = model()
-    return {name: derivative(model, name) for name in methods}
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where derivatives are compared with slopes: the method, the extents asked for, the inputs given, parameters and the seed."""
-
-    method: str
-    extents: Mapping[str, int]
-    given: tuple[Array, ...] | None
-    parameters: Mapping[str, Array]
-    seed: int
-
-
-def slope_cases(d: Derivative, graph: Graph, plan: ExecutionPlan, place: Place) -> tuple[list[Case], list[Unjudged]]:
+def slope_cases(d: Derivative, graph: Graph, plan: ExecutionPlan, place: Place) -> Found:
     """Every claim of a method's derivative, at the inputs given, else at random ones of few elements, until it is judged."""
-    operations, _ = work(graph, place.method, _sizes(graph, plan, place, 1))
+    operations, _ = work(graph, place.method)(_sizes(graph, plan, place, 1))
     left = dict.fromkeys(d.claims, "")
     refusals: list[str] = []
     if operations > MOST:
@@ -67,7 +43,8 @@ def slope_cases(d: Derivative, graph: Graph, plan: ExecutionPlan, place: Place) 
                 del left[claim]
         if not left:
             break
-    return cases, [(place.method, f"{_label(d, place.method, c)} with its slope", why or refusals[0]) for c, why in left.items()]
+    unjudged = [(place.method, f"{_label(d, place.method, c)} with its slope", why or refusals[0]) for c, why in left.items()]
+    return Found((*cases,), (*unjudged,))
 
 
 def _points(
@@ -115,4 +92,4 @@ def _label(d: Derivative, method: str, c: Pullback) -> str:
     return "/".join([*d.judged.path_of(c.results[0]).split("/")[:-1], c.name]) if c.name else method
 
 
-__all__ = ["Derivatives", "Place", "derivatives_of", "slope_cases"]
+__all__ = ["slope_cases"]

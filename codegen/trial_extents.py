@@ -71,11 +71,12 @@ def trial_extents(
     sizes = _sizes(directives)
     asked = {s: given[s] for s in symbols if s in given}
     chosen = [{s: asked.get(s, allowed[s].nearest(BASE)) for s in symbols}] if asked else []
+    cost = work(graph, method)
     for case in _proposals(plan, method, symbols, allowed, sizes):
-        if case not in chosen and _affordable(graph, method, case):
-            chosen.append(case)
         if len(chosen) >= MOST_CASES:
             break
+        if case not in chosen and _affordable(*cost(case)):
+            chosen.append(case)
     return chosen
 
 
@@ -136,8 +137,7 @@ def cuts(directives: Iterable[Directive]) -> Iterator[tuple[str, int]]:
                 yield axis, factor
 
 
-def _affordable(graph: Graph, method: str, extents: Mapping[str, int]) -> bool:
-    operations, elements = work(graph, method, extents)
+def _affordable(operations: int, elements: int) -> bool:
     return operations <= OPERATIONS and elements <= ELEMENTS
 
 

@@ -13,7 +13,7 @@ from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.passes import STATEMENT_PASSES, Step
 
 from .buckets import buckets_of
-from .checking import kernel_calls
+from .comparing import kernel_calls
 from .driver import Plan, in_types, lower_variants, prepared, schedule, with_scales
 from .lowered import Lowered, extents_of
 from .sampling import Array, as_stored, extents_text, random_inputs, sample_parameters

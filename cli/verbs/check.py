@@ -30,7 +30,7 @@ def check(
     from fluorite.algo.errors import PlanError
     from fluorite.algo.interpreter.arguments import choose
     from fluorite.codegen.checking import checked
-    from fluorite.codegen.slope_cases import derivatives_of
+    from fluorite.codegen.derived_cases import derivatives_of
 
     from ..inputs import of_graph
     from ..user_code import run_guarded

@@ -28,7 +28,12 @@ def test_a_wrong_derivative_is_told_with_its_line(here: Path) -> None:
     ran = fluorite("check", "wrong.py", "--extents", "n=6", "--json")
     found = {c["output"]: (c["of"], c["ok"]) for c in ran.document["result"]["cases"]}
     assert ran.code == 1 and ran.document["ok"] is False
-    assert found == {"wrong/result/copy": ("value", True), "wrong slope": ("slope", False), "wrong/half slope": ("slope", False)}
+    assert found == {
+        "wrong/result/copy": ("value", True),
+        "wrong by x": ("gradient", True),  # what the rule says is compiled as it says
+        "wrong slope": ("slope", False),
+        "wrong/half slope": ("slope", False),
+    }
     ran = fluorite("check", "wrong.py")
     assert ran.code == 1 and "the derivative that half (wrong.py:14) gives by wrong/x says" in ran.out
     assert "2 wrong" in ran.out and not ran.err

@@ -9,7 +9,7 @@ import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.errors import AlgorithmError, RunError
-from fluorite.codegen import checking, driver
+from fluorite.codegen import checking, comparing, driver
 from fluorite.codegen.checking import check
 from fluorite.codegen.compiled import compile_kernels
 from fluorite.codegen.sampling import index_limits, random_inputs, read_inputs, sample_parameters
@@ -61,7 +61,7 @@ def test_a_planted_fault_in_the_code_is_found(monkeypatch: pytest.MonkeyPatch, f
         chosen, _ = driver.prepared(plan, fl.trace(twin))
         return compile_kernels(driver.lower_variants(fl.trace(twin), chosen, target), target)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(checking, "compile_kernels", faulty)
+    monkeypatch.setattr(comparing, "compile_kernels", faulty)
     report = check(three, plan)
     assert not report.ok and not report.problems
     assert "wrong: three(n=" in report.text()
@@ -69,7 +69,7 @@ def test_a_planted_fault_in_the_code_is_found(monkeypatch: pytest.MonkeyPatch, f
 
 
 def test_illegal_plans_are_reported_in_full_and_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "compile_kernels", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(comparing, "compile_kernels", lambda *_: pytest.fail("compiled"))
 
     def two(x: fl.f32[fl.Tensor, "n"]) -> object:
         return fl.stage(lambda i: x[i] + 1, name="a"), fl.stage(lambda i: x[i] + 2, name="b")
@@ -82,7 +82,7 @@ def test_illegal_plans_are_reported_in_full_and_nothing_runs(monkeypatch: pytest
 
 
 def test_quick_looks_at_legality_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "compile_kernels", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(comparing, "compile_kernels", lambda *_: pytest.fail("compiled"))
     report = check(three, ExecutionPlan.from_yaml(PLAN), quick=True)
     assert report.ok and not report.executed and not report.cases
     assert "legal" in report.text()

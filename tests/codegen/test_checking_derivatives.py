@@ -8,7 +8,8 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.codegen import checking, driver
+from fluorite.algo.autodiff.pullbacks import Derivative, derivative
+from fluorite.codegen import comparing, driver
 from fluorite.codegen.checking import check
 from fluorite.codegen.compiled import compile_kernels
 
@@ -40,12 +41,13 @@ class Net(fl.Program):
 
 def test_right_derivatives_pass_and_what_has_none_is_said() -> None:
     report = check(Net(1.0), FIVE, gradients=True)
-    found = {c.result.path: c.ok for c in report.cases if c.of == "slope"}
-    assert report.ok and found == {"infer slope": True, "infer/clip slope": True}
+    found = {of: {c.result.path for c in report.cases if c.of == of} for of in ("gradient", "slope")}
+    assert report.ok and not report.notes
+    assert found == {"gradient": {f"infer by {name}" for name in ("x", "layer/w", "layer/b")}, "slope": {"infer slope", "infer/clip slope"}}
     assert report.unjudged == (("best", "the derivative of best", "it returns no floats"),)
     assert "not compared: the derivative of best: it returns no floats" in report.text()
     document = json.loads(json.dumps(report.as_dict()))
-    assert {c["of"] for c in document["cases"]} == {"value", "slope"} and document["unjudged"][0]["method"] == "best"
+    assert {c["of"] for c in document["cases"]} == {"value", "gradient", "slope"} and document["unjudged"][0]["method"] == "best"
 
 
 def test_a_wrong_rule_is_named_with_its_stage_and_line() -> None:
@@ -57,6 +59,39 @@ def test_a_wrong_rule_is_named_with_its_stage_and_line() -> None:
     assert f"clip (test_checking_derivatives.py:{line}) gives by infer/layer/bias" in wrong["infer/clip slope"]
     assert "wrong: infer(n=5) infer/clip slope: the derivative that clip" in report.text()
     assert check(Net(1.02), FIVE).ok and check(Net(1.02), gradients=True, quick=True).ok
+
+
+def test_a_fault_in_the_code_of_a_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    twin = derivative(Net(1.001), "infer")
+    assert isinstance(twin, Derivative)
+
+    def faulty(variants: Any, target: Any) -> Path:
+        if any(leaf.name == "cotangent" for leaf in variants[0].graph.leaves):
+            plan, _ = driver.prepared(FIVE, twin.graph)
+            variants = driver.lower_variants(twin.graph, plan, target)
+        return compile_kernels(variants, target)
+
+    monkeypatch.setattr(comparing, "compile_kernels", faulty)
+    report = check(Net(1.0), FIVE, gradients=True)
+    assert {(c.of, c.result.path) for c in report.cases if not c.ok} == {("gradient", f"infer by {n}") for n in ("x", "layer/w", "layer/b")}
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("schedule: {double: [{vectorize: {axis: n, width: 8}}]}", ""),
+        ("schedule: {quad: [{split: {axis: n, factor: 8}}], double: [{compute_at: {stage: quad, axis: n_outer}}]}", "double"),
+        ("precision: {compute: bf16}", ""),
+    ],
+)
+def test_a_plan_that_does_not_fit_the_derivative_is_left_to_the_default(text: str, note: str) -> None:
+    def model(x: fl.f32[fl.Tensor, "n"]) -> Any:
+        double = fl.stage(lambda n: fl.exp(x[n]) * 2, name="double")
+        return fl.stage(lambda n: double[n] * double[n], name="quad")
+
+    report = check(model, fl.ExecutionPlan.from_yaml(f"extents: {{n: 20}}\n{text}"), gradients=True)
+    assert report.ok and [c.of for c in report.cases].count("gradient") >= 1, report.text()
+    assert [note in line and "follows the default schedule" in line for line in report.notes] == [True] * bool(note)
 
 
 def test_a_graph_alone_does_not_say_how_it_is_derived() -> None:
@@ -79,8 +114,13 @@ def test_extents_that_are_too_small_and_points_that_are_not_smooth() -> None:
     def root(x: fl.f32[fl.Tensor, "n"]) -> Any:
         return fl.sqrt(-1 - fl.abs(x))
 
+    def cut(x: fl.f32[fl.Tensor, "n"]) -> Any:
+        return fl.round(x)
+
     report = check(root, gradients=True)
     assert report.ok and report.unjudged == (("root", "root with its slope", "the results are no numbers at the points that were tried"),)
+    report = check(cut, gradients=True)
+    assert report.ok and "the derivative of cut, compiled: no result follows" in report.text() and "cut slope" in report.text()
 
 
 # ---------------------------------------------------------------- whole steps
@@ -151,5 +191,5 @@ def test_every_part_of_a_training_step_is_compared(name: str, monkeypatch: pytes
         plan, _ = driver.prepared(FIVE, twin)
         return compile_kernels(driver.lower_variants(twin, plan, target), target)
 
-    monkeypatch.setattr(checking, "compile_kernels", faulty)
+    monkeypatch.setattr(comparing, "compile_kernels", faulty)
     assert {c.result.path for c in check(meant(), FIVE).cases if not c.ok} == wrong
