@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph
 from fluorite.algo.ordering import units
 from fluorite.algo.stages import Stage
 
-from .alive import Alive
 from .directives import ComputeAt, StoreAt
 from .notation.places import NOWHERE, Place
+from .running_order import running_order
 
 
 @dataclass(frozen=True)
@@ -111,39 +111,53 @@ def _contradictions(g: Graph, root: Callable[[int], int], apart: Sequence[Apart]
 
 
 def _ordered(g: Graph, root: Callable[[int], int], members_of: Mapping[int, Sequence[int]], asked: Mapping[int, Place]) -> list[int]:
-    """Groups in dependence order: as soon as they can run those that free more memory than they take, as updates by a gradient do; the
-    others in the order of their stages, so that no value is made long before it is read. Those that make new values of state come after
-    the readers of the old ones as far as they may: the new value can then be written over the old one. A cycle means that a group encloses
-    something outside it."""
+    """Groups in an order in which each finds its inputs, method by method. Those that make new values of state come after the readers of
+    the old ones as far as they may: the new value can then be written over the old one. A cycle means that a group encloses something
+    outside it."""
+    place = {root(s.id): n for n, s in enumerate(g.stages)}  # a group stands where its last stage does
     needs: dict[int, set[int]] = {r: set() for r in members_of}
-    readers = _readers_of_old(g, root)
     for s in g.stages:
-        for source in s.sources:
-            if g.stage(source) is not None and root(source) != root(s.id):
-                needs[root(s.id)].add(root(source))
-    users: dict[int, list[int]] = {r: [] for r in members_of}
-    for r, need in needs.items():
-        for n in need:
-            users[n].append(r)
-    last = {root(s.id): n for n, s in enumerate(g.stages)}  # a group stands where its last stage does
-    ready = sorted((last[r], r) for r, need in needs.items() if not need)
-    order: list[int] = []
-    left = {r: set(need) for r, need in needs.items()}
-    alive = Alive(g, root, members_of)
-    while ready:
-        may = [n for n, (_, r) in enumerate(ready) if not readers.get(r, frozenset()) & left.keys()] or [0]
-        able = {ready[n][1] for n in may}
-        _, r = ready.pop(next((n for n in may if alive.growth(ready[n][1], able) < 0), may[0]))
-        alive.run(r)
-        order.append(r)
-        del left[r]
-        for user in users[r]:
-            left[user].discard(r)
-            if not left[user]:
-                insort(ready, (last[user], user))
+        needs[root(s.id)] |= {root(i) for i in s.sources if g.stage(i) is not None} - {root(s.id)}
+    before, left = _acyclic(needs, _readers_of_old(g, root), place)
     if left:
         raise PlanError([_enclosed(g, left, members_of, asked)])
-    return order
+    of_method: dict[str, dict[int, Sequence[int]]] = {}
+    for r, members in members_of.items():
+        first = g.stage(members[0])
+        assert first is not None
+        of_method.setdefault(first.method, {})[r] = members
+    return [r for mine in of_method.values() for r in running_order(g, root, mine, {r: before[r] for r in mine}, place)]
+
+
+def _acyclic(
+    needs: Mapping[int, set[int]], wishes: Mapping[int, frozenset[int]], place: Mapping[int, int]
+) -> tuple[dict[int, set[int]], list[int]]:
+    """By group: what it needs and, as far as that makes no circle, what it should come after. And those that need themselves."""
+    before = {r: need | wishes.get(r, frozenset()) for r, need in needs.items()}
+    users: dict[int, list[int]] = {r: [] for r in needs}
+    for r, those in before.items():
+        for b in those:
+            users[b].append(r)
+    needing, waiting = ({r: len(those) for r, those in found.items()} for found in (needs, before))
+    ready, able = ([(place[r], r) for r, n in found.items() if not n] for found in (waiting, needing))
+    heapify(ready)
+    heapify(able)
+    done: set[int] = set()
+    while ready or able:
+        _, r = heappop(ready or able)  # where all wait for one another, the first that could run does
+        if r in done:
+            continue
+        before[r] = {b for b in before[r] if b in done}
+        done.add(r)
+        for user in users[r]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                heappush(ready, (place[user], user))
+            if r in needs[user]:
+                needing[user] -= 1
+                if not needing[user]:
+                    heappush(able, (place[user], user))
+    return before, [r for r in needs if r not in done]
 
 
 def _readers_of_old(g: Graph, root: Callable[[int], int]) -> Mapping[int, frozenset[int]]:
@@ -157,7 +171,7 @@ def _readers_of_old(g: Graph, root: Callable[[int], int]) -> Mapping[int, frozen
     return found
 
 
-def _enclosed(g: Graph, left: Mapping[int, set[int]], members_of: Mapping[int, Sequence[int]], asked: Mapping[int, Place]) -> Problem:
+def _enclosed(g: Graph, left: Sequence[int], members_of: Mapping[int, Sequence[int]], asked: Mapping[int, Place]) -> Problem:
     several = [r for r in left if len(members_of[r]) > 1]
     r = next((r for r in several if asked.keys() & set(members_of[r])), several[0] if several else next(iter(left)))
     names = ", ".join(g[i].name for i in members_of[r])

@@ -7,8 +7,9 @@ from fluorite.algo.extent import Extent, evaluate
 TYPICAL = 1024
 
 
-def guess(n: Extent) -> int:
-    return n if isinstance(n, int) else evaluate(n, dict.fromkeys(n.symbols(), TYPICAL))
+def guess(n: Extent, extent: int = TYPICAL) -> int:
+    """n where every symbol is `extent`."""
+    return n if isinstance(n, int) else evaluate(n, dict.fromkeys(n.symbols(), extent))
 
 
 __all__ = ["TYPICAL", "guess"]
