@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .expr import Const, Expr, Op, Scalar
+from .expr import Const, Expr, Op, Read, Scalar, as_expr, cast
 from .printing import show
 from .rewriting import rewrite
 
@@ -14,8 +14,8 @@ from .rewriting import rewrite
 class Combiner:
     """(left, right) -> results, one for each part of an element; `identity` combined with an element is that element.
 
-    `commutes` says that left and right may change places. The types of the parts are those of the identity. All parts of an element are
-    handed on in one type, `dtype`, which holds every number of theirs.
+    `commutes` says that left and right may change places. The types of the parts are those of the identity. A stage whose elements have
+    several parts has an axis of these, its value is ``tuple(axis, part, part, ...)``, and its type, `dtype`, holds all their numbers.
     """
 
     left: tuple[Scalar, ...]
@@ -36,13 +36,20 @@ class Combiner:
         memo: dict[Expr, Expr] = {}
         return tuple(rewrite(r, rule, memo) for r in self.results)
 
-    def parts(self, element: Expr) -> tuple[Expr, ...]:
-        """The parts of an element."""
-        return element.operands if isinstance(element, Op) and element.op == "tuple" else (element,)
+    def parts(self, value: Expr) -> tuple[Expr, ...]:
+        """The parts of an element, as the value of a stage."""
+        return value.operands[1:] if isinstance(value, Op) and value.op == "tuple" else (value,)
 
-    def element(self, parts: Sequence[Expr]) -> Expr:
-        """The element of these parts."""
-        return parts[0] if len(parts) == 1 else Op("tuple", tuple(parts), self.dtype, False)
+    def value(self, parts: Sequence[Expr], which: Expr | None) -> Expr:
+        """The value of a stage, of the parts of an element; `which` is the axis of the parts, if there are several."""
+        return parts[0] if which is None else Op("tuple", (which, *parts), self.dtype, False)
+
+    def element(self, source: int, index: Sequence[Expr], place: int | None) -> tuple[Expr, ...]:
+        """The parts of an element that a stage holds; `place` is that of their axis in the index."""
+        if place is None:
+            return (Read(source, tuple(index), self.dtype),)
+        at = [(*index[:place], as_expr(k), *index[place + 1 :]) for k in range(len(self.identity))]
+        return tuple(cast(Read(source, i, self.dtype), e.dtype) for i, e in zip(at, self.identity, strict=True))
 
     def text(self) -> str:
         """What it does, as one would write it: ``a, b: a + b; 0.0``."""

@@ -84,7 +84,7 @@ class _Writer:
             case Reduce():
                 return f"{e.kind}({', '.join(a.name for a in e.axes)} | {self.text(e.body)})"
             case Op(op="tuple"):
-                return f"({', '.join(map(self.text, e.args))})"
+                return f"({', '.join(map(self.text, e.args[1:]))})[{self.text(e.args[0])}]"
             case Op(op="cast"):
                 return f"{e.dtype}({self.text(e.args[0])})"
             case Op(op=op) if op in _LEVEL:

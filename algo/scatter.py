@@ -59,7 +59,7 @@ def scatter_of(s: Stage) -> Scatter | None:
 
 def loop_extents(s: Stage) -> tuple[Extent, ...]:
     """The extents that one evaluation of the stage runs over: all axes, or what a scatter scatters, or a sort sorts."""
-    axes = s.scatter.free if s.scatter is not None else s.rank.free if s.rank is not None else s.axes
+    axes = s.scatter.free if s.scatter is not None else s.rank.free if s.rank is not None else s.of_elements.axes
     return tuple(s.ranges[a] for a in (*axes, *s.reduce_axes))
 
 

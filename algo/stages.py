@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .clock import Clock, place
 from .dtypes import NARROW, kind
-from .expr import Axis, Expr, Op, Read
+from .expr import Axis, Expr, Op, Read, where
 from .extent import Extent
 from .identities import identity
 from .linear import Ranges, linear
@@ -60,9 +60,12 @@ class Reduction:
         """The kind, and what it combines with."""
         return self.kind if self.combiner is None else f"{self.kind}[{self.combiner.text()}]"
 
-    def identity(self, dtype: str) -> Expr:
-        """What changes nothing, as a value of the stage that reduces."""
-        return identity(self.kind, dtype) if self.combiner is None else self.combiner.element(self.combiner.identity)
+    def guarded(self, condition: Expr, value: Expr) -> Expr:
+        """The value of the stage where the condition holds, else what changes nothing."""
+        if self.combiner is None:
+            return where(condition, value, identity(self.kind, value.dtype))
+        parts = zip(self.combiner.parts(value), self.combiner.identity, strict=True)
+        return self.combiner.value([where(condition, part, start) for part, start in parts], parts_axis(value))
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,19 @@ class Stage:
     @property
     def axis_names(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.axes)
+
+    @cached_property
+    def parts_axis(self) -> Axis | None:
+        """The axis of the parts of which each element of a reduction is made. No loop runs along it: parts are combined together."""
+        return parts_axis(self.value) if self.reduction is not None and self.reduction.combiner is not None else None
+
+    @cached_property
+    def of_elements(self) -> Stage:
+        """The stage with axes for its elements alone, as what has a loop for each axis."""
+        if self.parts_axis is None:
+            return self
+        kept = [(a, n) for a, n in zip(self.axes, self.extents, strict=True) if a is not self.parts_axis]
+        return replace(self, axes=tuple(a for a, _ in kept), extents=tuple(n for _, n in kept))
 
     @property
     def reduce_axes(self) -> tuple[Axis, ...]:
@@ -235,6 +251,12 @@ class Stage:
         if self.when is not None:
             domain += f"; when {show(self.when, name)}"
         return f"{self.path}({domain}): {self.dtype} = {body}" + (f"    # {self.source}" if self.source else "")
+
+
+def parts_axis(value: Expr) -> Axis | None:
+    """The axis of the parts of an element, if there are several."""
+    which = value.args[0] if isinstance(value, Op) and value.op == "tuple" else None
+    return which if isinstance(which, Axis) else None
 
 
 def unwidened(e: Expr) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -137,25 +138,39 @@ def _hoisted(value: Expr, label: str, extents: Mapping[Axis, Extent], source: st
     value = rewrite(value, lambda e: as_expr(extents[e.args[0]]) if isinstance(e, Op) and e.op == "extent" else None)  # type: ignore[index]
 
     def hoist(e: Expr) -> Expr | None:
-        """A reduction that is not the root becomes a stage over the axes that it uses."""
-        if not isinstance(e, Reduce):
-            return None
+        """A reduction that is not the root becomes a stage over the axes that it uses, and over the parts of its elements if they have
+        several."""
+        match e:
+            case Op(op="part", args=(Access() as element, which)):
+                return Access(element.tensor, (which, *element.index[1:]), element.dtype)
+            case Reduce():
+                pass
+            case _:
+                return None
         used = set(axes_of(e.body)) - set(e.axes)
         free = tuple(a for a in extents if a in used)
         key = _alpha(e, free)
         if key not in hoisted:
             fresh = {a: axis(a.name) for a in (*free, *e.axes)}
             body = substitute(e.body, dict(fresh))
+            own = {fresh[a]: extents[a] for a in fresh}
+            spatial = tuple(fresh[a] for a in free)
+            if e.combiner is not None and len(e.combiner.identity) > 1:
+                which = axis(_unused("part", [a.name for a in fresh.values()]))
+                own[which], spatial = len(e.combiner.identity), (which, *spatial)
+                body = e.combiner.value(e.combiner.parts(body), which)
             inner = Reduce(e.kind, tuple(fresh[a] for a in e.axes), e.extents, body, e.dtype, e.combiner)
-            made = _finish(
-                tuple(fresh[a] for a in free), inner, f"{label}/{e.kind}", {fresh[a]: extents[a] for a in fresh}, None, source, "derived"
-            )
-            hoisted[key] = Access(made, free, made.dtype)
+            made = _finish(spatial, inner, f"{label}/{e.kind}", own, None, source, "derived")
+            hoisted[key] = Access(made, free if len(spatial) == len(free) else (as_expr(0), *free), made.dtype)
         return hoisted[key]
 
     if isinstance(value, Reduce):
         return with_operands(value, (rewrite(value.body, hoist),))
     return rewrite(value, hoist)
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    return next(n for n in itertools.chain((name,), (f"{name}_{k}" for k in itertools.count(2))) if n not in taken)
 
 
 def _accumulated(value: Expr, dtype: str) -> Expr:

@@ -75,7 +75,7 @@ def _anchored(g: Graph, undecided: Undecided) -> dict[str, Directives]:
                 )
                 out.setdefault(s.path, inner)
                 continue
-            names = [a.name for a in s.axes]
+            names = [a.name for a in s.of_elements.axes]
             lane = _name(s, "lane")
             threads = (
                 (Split(names[-1], _THREADS, into=(f"{names[-1]}_outer", lane)), GpuThreads(lane))
@@ -87,7 +87,7 @@ def _anchored(g: Graph, undecided: Undecided) -> dict[str, Directives]:
 
 
 def _kernel(chosen: Chosen, root: Stage) -> Mapping[str, Directives]:
-    g = chosen.graph
+    g, root = chosen.graph, root.of_elements
     product = epilogue_of(chosen, root) or (root if factors(root) is not None else None)
     if product is not None and _is_plain_product(product, root):
         chosen.placed.add(product.id)
@@ -221,7 +221,7 @@ def _by_block(s: Stage) -> list[Directive]:
 
 def _is_long_reduction(s: Stage) -> bool:
     """A reduction that leaves few values or runs along memory, and is long enough for a block."""
-    if s.reduction is None or s.reduction.in_order:
+    if s.reduction is None or s.reduction.in_order or s.parts_axis is not None:
         return False
     total = volume(s.reduction.extents)
     if isinstance(total, int) and total < _ROW_LEAST:

@@ -85,6 +85,7 @@ class _Narrowing:
     def shrinks(self, s: Stage) -> bool:
         """Whether the stage's own arithmetic gets a narrower type: float64 of the algorithm."""
         stays = s.clock is not None or s.id in self.carried or s.id in self.graph.handed
+        stays = stays or (s.reduction is not None and s.reduction.combiner is not None)  # which has types of its own
         return s.id in self.types and not stays and any(n.dtype == "float64" for n in walk(s.value))
 
     # ------------------------------------------------------------ stages

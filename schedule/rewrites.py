@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fluorite.algo.clock import place as place_of
+from fluorite.algo.combiners import Combiner
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, axis, binary, cast, where
@@ -144,7 +146,7 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
         whole = binary("add", binary("mul", rest, as_expr(parts)), part)
     value = substitute_axes(s.value, {**fresh, **others, k: whole})
     if exact_quotient(n, d.block or d.factor or 1) is None:
-        value = where(whole < as_expr(n), value, reduction.identity(value.dtype))
+        value = reduction.guarded(whole < as_expr(n), value)
     extents = dict(zip(reduction.axes, reduction.extents, strict=True))
     first = s.scatter is not None
     own = tuple(fresh[a] for a in s.axes)
@@ -164,8 +166,15 @@ def rfactor(g: Graph, s: Stage, d: Rfactor) -> tuple[Graph, Stage]:
         ),
     )
     at = (last, *s.axes) if first else (*s.axes, last)
-    total = replace(s, value=Read(partial.id, at, s.dtype), reduction=replace(reduction, axes=(last,), extents=(parts,)))
+    element = Read(partial.id, at, s.dtype) if reduction.combiner is None else _parts_of(s, reduction.combiner, partial.id, at)
+    total = replace(s, value=element, reduction=replace(reduction, axes=(last,), extents=(parts,)))
     return g.spliced(s, (partial, total)), total
+
+
+def _parts_of(s: Stage, c: Combiner, partial: int, at: tuple[Expr, ...]) -> Expr:
+    """The element of a partial result, as the value of a stage that combines them."""
+    where_ = None if s.parts_axis is None else place_of(s.parts_axis, s.axes)
+    return c.value(c.element(partial, at, where_), s.parts_axis)
 
 
 def find_best(g: Graph, s: Stage, d: FindBest) -> tuple[Graph, Stage]:

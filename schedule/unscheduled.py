@@ -3,7 +3,7 @@
 A scatter is written at positions that are data, so its target axes are no loops: it runs once over what is scattered, and over the axes
 that are the same in both. A rank is a sort along its axis, and its loops are the rows. On a GPU both stay the reductions that they are
 written as: threads that add into one place would need atomics, whose order is not defined. The clock of a recurrence comes first, unless
-it is one stage and each position of the other axes is a recurrence of its own.
+it is one stage and each position of the other axes is a recurrence of its own. The parts of an element have no loop.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def unscheduled(s: Stage, gpu: bool, bounds: Sequence[Extent] | None = None) -> 
     alone = s.clock is not None and bool(s.earlier) and s.clock.group == s.id
     if s.clock is not None and (not alone or s.reduction is not None or len(free_axes(s)) < len(s.axes) - 1):
         pairs.insert(0, pairs.pop(s.tick))
-    return start(s.path, [a for a, _ in pairs], [n for _, n in pairs], s.reduce_axes, reduced)
+    loops = [(a, n) for a, n in pairs if a is not s.parts_axis]
+    nest = start(s.path, [a for a, _ in loops], [n for _, n in loops], s.reduce_axes, reduced)
+    return nest if s.parts_axis is None else replace(nest, gone={s.parts_axis.name: "the parts of an element are combined together"})
 
 
 def _over(s: Stage, extents: Sequence[Extent], kept: Sequence[Axis], over: Sequence[Axis], reduced: Sequence[Extent]) -> Nest:

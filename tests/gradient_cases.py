@@ -129,6 +129,12 @@ OPERATORS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
         (normal(6, 2),),
     ),
     "reduce": (lambda x: fl.stage(lambda i: fl.reduce(lambda a, b: a + b - a * b, 0.0, lambda k: fl.sin(x[i, k]))), (normal(3, 5),)),
+    "reduce of parts": (
+        lambda x: fl.stage(
+            lambda i: fl.reduce(lambda a, b: (b[0] * a[0], b[0] * a[1] + b[1]), (1.0, 0.0), lambda k: (fl.sin(x[i, k]), x[i, k]))[1]
+        ),
+        (normal(3, 5),),
+    ),
     "reduce of two axes": (lambda x: fl.stage(lambda: fl.reduce(fl.logaddexp, -1e30, lambda i, k: x[i, k])), (normal(3, 4),)),
 }
 STATIC = ("conv2d in groups", "gather_nd", "median", "pixel_shuffle", "reshape", "grid_sample", "rfft", "rotary", "prod with zeros")

@@ -10,26 +10,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..clock import place as place_of
 from ..combiners import Combiner
-from ..expr import Axis, Expr, Read, as_expr, axis, binary, where
+from ..dtypes import FLOATS
+from ..expr import Axis, Expr, Op, Read, as_expr, axis, binary, where
 from ..extent import Extent, volume
 from ..linear import simplify
 from ..recurrences import with_clocks
 from ..rewriting import rewrite, substitute
 from ..stages import Stage
-from .algebra import add, mul, one, zero
+from .algebra import add, converted, mul, one, zero
 from .emitting import Emitter
 from .local import arrivals
 
-LEFT, RIGHT = -1, -2
-"""Stand for the two elements where a derivative is taken, as tensors without axes."""
-_Next = Callable[[Expr, Expr, Sequence[Axis]], Expr]
-"""The value at a step of a recurrence: of the one before, where that is, and the other axes."""
+_Parts = Sequence[Expr]
+"""Of an element, or of what arrives at one."""
+_Next = Callable[[_Parts, Expr, Sequence[Axis]], _Parts]
+"""What a step of a recurrence makes of the one next to it, at the flat position of that, and at the other axes."""
 
 
 def under_combiner(s: Stage, c: Combiner, g: Expr, out: Emitter) -> Expr:
-    """The adjoint of s.value, at the stage's axes and those of its reduction."""
-    return mul(g, _Chain(s, c, out).slope())
+    """The adjoint of s.value, at the axes of the stage's elements and those of its reduction. Of one part it is g times something; of
+    several, g is asked at each of them."""
+    chain = _Chain(s, c, out)
+    if s.parts_axis is None:
+        return mul(g, chain.arriving([one(g.dtype)])[0])
+    which = s.parts_axis
+    arrived = [converted(substitute(g, {which: as_expr(k)}), e.dtype) if e.dtype in FLOATS else e for k, e in enumerate(c.identity)]
+    return Op("tuple", (which, *chain.arriving(arrived)), g.dtype, False)
 
 
 @dataclass(frozen=True)
@@ -40,58 +48,81 @@ class _Chain:
     combiner: Combiner
     out: Emitter
 
-    def slope(self) -> Expr:
-        """How the result moves with s.value."""
-        s = self.stage
+    def arriving(self, g: _Parts) -> _Parts:
+        """What arrives at each element when g arrives at the result."""
+        s, axes = self.stage, self.stage.of_elements.axes
         assert s.reduction is not None
         place: Expr = as_expr(0)
         for a, n in zip(s.reduction.axes, s.reduction.extents, strict=True):
             place = binary("add", binary("mul", place, as_expr(n)), a)
         before = self._before()
-        behind = self._behind(before)
-        at = (*s.axes, place)
-        return self._pulled(RIGHT, Read(before.id, at, s.dtype), s.value, Read(behind.id, at, s.dtype))
+        behind = self._behind(before, g)
+        here = self._index(axes, place)
+        return self._pulled(False, _at(before, here), self.combiner.parts(s.value), _at(behind, here))
 
-    def _before(self) -> Stage:
-        return self._recurrence("before", False, lambda running, at, axes: self.combiner.of((running,), (self._element(at, axes),))[0])
+    def _index(self, axes: Sequence[Expr], step: Expr) -> tuple[Expr, ...]:
+        """Of the recurrences: one runs along memory, several step by step together, so that their steps stand outside."""
+        return (*axes, step) if self.stage.parts_axis is None else (step, *axes)
 
-    def _behind(self, before: Stage) -> Stage:
-        def next_(running: Expr, at: Expr, axes: Sequence[Axis]) -> Expr:
-            return self._pulled(LEFT, Read(before.id, (*axes, at), before.dtype), self._element(at, axes), running)
+    def _before(self) -> list[Stage]:
+        def combined(running: _Parts, at: Expr, axes: Sequence[Axis]) -> _Parts:
+            return self.combiner.of(running, self._element(at, axes))
 
-        return self._recurrence("behind", True, next_)
+        return self._recurrences("before", False, self.combiner.identity, combined)
 
-    def _pulled(self, which: int, left: Expr, right: Expr, g: Expr) -> Expr:
-        """What arrives at the left or the right one of two elements when g arrives at what they combine to."""
-        elements = {LEFT: left, RIGHT: right}
-        stand = {i: Read(i, (), e.dtype) for i, e in elements.items()}
-        (whole,) = self.combiner.of((stand[LEFT],), (stand[RIGHT],))
-        total: Expr = zero(g.dtype)
-        for arrival in arrivals(whole, g, which.__eq__):
-            total = add(total, arrival.value)
-        return rewrite(total, lambda n: elements[n.source] if isinstance(n, Read) and n is stand.get(n.source) else None)
+    def _behind(self, before: Sequence[Stage], g: _Parts) -> list[Stage]:
+        def pulled(running: _Parts, at: Expr, axes: Sequence[Axis]) -> _Parts:
+            return self._pulled(True, _at(before, self._index(axes, at)), self._element(at, axes), running)
 
-    def _recurrence(self, name: str, reverse: bool, combined: _Next) -> Stage:
-        s, out = self.stage, self.out
+        return self._recurrences("behind", True, g, pulled)
+
+    def _pulled(self, to_left: bool, left: _Parts, right: _Parts, g: _Parts) -> _Parts:
+        """What arrives at the parts of the left or of the right one of two elements when g arrives at what they combine to."""
+        elements = dict(zip((~n for n in range(2 * len(left))), (*left, *right), strict=True))
+        stand = {n: Read(n, (), e.dtype) for n, e in elements.items()}
+        sides = [list(stand.values())[: len(left)], list(stand.values())[len(left) :]]
+        wanted = sides[0 if to_left else 1]
+        total: dict[int, Expr] = {r.source: zero(r.dtype) for r in wanted}
+        for result, arrived in zip(self.combiner.of(*sides), g, strict=True):
+            for arrival in arrivals(result, arrived, total.__contains__) if result.dtype in FLOATS else ():
+                total[arrival.read.source] = add(total[arrival.read.source], arrival.value)
+        memo: dict[Expr, Expr] = {r: elements[n] for n, r in stand.items()}
+        return [rewrite(e, memo.get) for e in total.values()]
+
+    def _recurrences(self, name: str, reverse: bool, start: _Parts, next_: _Next) -> list[Stage]:
+        """A stage for each part, in terms of those of the step before, or behind; `start` is what the outermost ones are."""
+        s, builder = self.stage, self.out.builder
         assert s.reduction is not None
-        axes = tuple(axis(a.name) for a in s.axes)
+        fresh = {a: axis(a.name) for a in s.of_elements.axes}
+        axes = tuple(fresh.values())
         step, total = axis("_".join(a.name for a in s.reduction.axes)), volume(s.reduction.extents)
-        at, number = step + 1 if reverse else step - 1, out.builder.fresh()
+        at = step + 1 if reverse else step - 1
         inside = step < as_expr(total) - 1 if reverse else as_expr(1) <= step
-        start = one(s.dtype) if reverse else self.combiner.identity[0]
-        value = where(inside, combined(Read(number, (*axes, at), s.dtype), at, axes), start)
-        path = f"{out.name_of(s)}/{name}"
-        made = out.emit(path, (*axes, step), (*s.extents, total), value, None, s.source, number, s.dtype, linear=False)
-        clocked = with_clocks([made], [(made.axis_names[-1], reverse)])
-        out.builder.stages |= clocked
-        return clocked.get(made.id, made)
+        numbers = [builder.fresh() for _ in start]
+        running = [Read(i, self._index(axes, at), e.dtype) for i, e in zip(numbers, self.combiner.identity, strict=True)]
+        following = next_(running, at, axes)
+        own = [a for a in self._index(axes, step) if isinstance(a, Axis)]
+        sizes = {**dict(zip(axes, s.of_elements.extents, strict=True)), step: total}
+        made = []
+        for k, (number, first, then) in enumerate(zip(numbers, start, following, strict=True)):
+            value = where(inside, then, substitute(first, dict(fresh)))
+            path = f"{self.out.name_of(s)}/{name}{k if len(start) > 1 else ''}"
+            made.append(self.out.emit(path, own, [sizes[a] for a in own], value, None, s.source, number, then.dtype, linear=False))
+        clocked = with_clocks(made, [(made[0].axis_names[place_of(step, own)], reverse)])
+        builder.stages |= clocked
+        return [clocked.get(m.id, m) for m in made]
 
-    def _element(self, at: Expr, axes: Sequence[Axis]) -> Expr:
-        """The element at a flat position."""
+    def _element(self, at: Expr, axes: Sequence[Axis]) -> _Parts:
+        """The parts of the element at a flat position."""
         s = self.stage
         assert s.reduction is not None
         there = _unflattened(at, s.reduction.axes, s.reduction.extents)
-        return simplify(substitute(s.value, {**dict(zip(s.axes, axes, strict=True)), **there}), {})
+        here = {**dict(zip(s.of_elements.axes, axes, strict=True)), **there}
+        return [simplify(substitute(e, here), {}) for e in self.combiner.parts(s.value)]
+
+
+def _at(stages: Sequence[Stage], index: Sequence[Expr]) -> _Parts:
+    return [Read(t.id, tuple(index), t.dtype) for t in stages]
 
 
 def _unflattened(at: Expr, axes: Sequence[Axis], extents: Sequence[Extent]) -> dict[Axis, Expr]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..building import Builder, call_site, current, placed
+from ..clock import place
+from ..combiners import Combiner
 from ..dtypes import FLOATS, held
 from ..errors import AlgorithmError
-from ..expr import Expr, Op, Read, refuse, where
+from ..expr import Expr, Op, Read, Scalar, as_expr, axis, binary, refuse, where
 from ..graph import map_tree
 from ..ordering import ordered, units
 from ..recurrences import with_clocks
+from ..rewriting import rewrite
 from ..stages import Reduction, Stage
 from ..tensor import Direct
 from ..trees import leaves, refilled, same_shape
@@ -86,7 +90,7 @@ class _Forward:
         numbers = {s.id: self.builder.fresh() for s in members}
         before = set(self.builder.stages)
         for s in members:
-            self.tangents[s.id] = reader(numbers[s.id], s.dtype)
+            self.tangents[s.id] = moving_with(s, numbers[s.id])
         for s in members:
             self._emit(s, numbers[s.id])
         clock = members[0].clock
@@ -100,6 +104,11 @@ class _Forward:
             raise refuse("A171", f"the tangent of {s.name}, which has a derivative of its own", why, "fl.vjp")
         if s.extern is not None:
             raise opaque(s, forward=True)
+        if s.reduction is not None and s.reduction.combiner is not None:
+            number = number or self.builder.fresh()
+            self._dual(s, s.reduction, s.reduction.combiner, number)
+            self.tangents[s.id] = moving_with(s, number)
+            return
         value = self._tangent(s.value)
         reduction: Reduction | None = None
         if s.reduction is not None:
@@ -113,26 +122,66 @@ class _Forward:
 
     def _tangent(self, e: Expr) -> Expr:
         """How an expression moves with its reads."""
-        moving: dict[Expr, Expr] = {}
-        for n in active_nodes(e, self.tangents.__contains__):
-            match n:
-                case Read():
-                    moving[n] = self.tangents[n.source](n.index)
-                case Op(op="where" | "select", args=(c, a, b)):
-                    moving[n] = where(c, moving.get(a, zero(n.dtype)), moving.get(b, zero(n.dtype)))
-                case Op(op=op, args=args):
-                    if op not in PULL:
-                        raise unknown(op)
-                    total: Expr = zero(n.dtype)
-                    for k, argument in enumerate(args):
-                        if argument in moving and not is_zero(moving[argument]):
-                            total = add(total, converted(PULL[op][k](converted(moving[argument], n.dtype), n), n.dtype))
-                    moving[n] = total
-        return moving.get(e, zero(e.dtype))
+        return tangent(e, self.tangents)
+
+    def _dual(self, s: Stage, reduction: Reduction, c: Combiner, number: int) -> None:
+        """The tangent of a reduction with a combiner of the user's, which is one too, of elements together with their tangents."""
+        elements, both, parts = s.of_elements, dual(c), c.parts(s.value)
+        which = axis("part")
+        value = both.value((*parts, *map(self._tangent, parts)), which)
+        axes, extents = (which, *elements.axes), (2 * len(parts), *elements.extents)
+        over, path = replace(reduction, combiner=both), f"{self.out.name_of(s)}/dual"
+        self.out.emit(path, axes, extents, value, over, s.source, number, both.dtype, s.when)
 
     def tangent_of(self, r: Direct) -> Direct:
         to = r.dtype if r.dtype in FLOATS else "float32"
         return self.out.materialised(self.tangents.get(r.source) or (lambda index: zero(to)), r, to)
+
+
+def moving_with(s: Stage, number: int) -> Adjoint:
+    """What the stage of a tangent holds: of a reduction with a combiner the parts behind those of its result."""
+    if s.reduction is None or s.reduction.combiner is None:
+        return reader(number, s.dtype)
+    at, count, dtype = None if s.parts_axis is None else place(s.parts_axis, s.axes), len(s.reduction.combiner.identity), s.dtype
+
+    def read(index: Sequence[Expr]) -> Expr:
+        part = as_expr(0) if at is None else index[at]
+        rest = tuple(index) if at is None else (*index[:at], *index[at + 1 :])
+        return Read(number, (binary("add", part, as_expr(count)), *rest), dtype)
+
+    return read
+
+
+def dual(c: Combiner) -> Combiner:
+    """The combiner of elements together with their tangents: what it makes, and how that moves."""
+    sides = [[Scalar(f"d{e.name}", e.dtype) for e in side] for side in (c.left, c.right)]
+    given = (*c.left, *c.right)
+    stand = [Read(~n, (), e.dtype) for n, e in enumerate(given)]
+    moves: dict[int, Adjoint] = {r.source: lambda _, d=d: d for r, d in zip(stand, (*sides[0], *sides[1]), strict=True)}  # type: ignore[misc]
+    back: dict[Expr, Expr] = dict(zip(stand, given, strict=True))
+    slopes = [rewrite(tangent(e, moves), back.get) for e in c.of(stand[: len(c.left)], stand[len(c.left) :])]
+    left, right = (*c.left, *sides[0]), (*c.right, *sides[1])
+    return replace(c, left=left, right=right, results=(*c.results, *slopes), identity=(*c.identity, *(zero(e.dtype) for e in c.identity)))
+
+
+def tangent(e: Expr, tangents: Mapping[int, Adjoint]) -> Expr:
+    """How an expression moves with its reads."""
+    moving: dict[Expr, Expr] = {}
+    for n in active_nodes(e, tangents.__contains__):
+        match n:
+            case Read():
+                moving[n] = tangents[n.source](n.index)
+            case Op(op="where" | "select", args=(c, a, b)):
+                moving[n] = where(c, moving.get(a, zero(n.dtype)), moving.get(b, zero(n.dtype)))
+            case Op(op=op, args=args):
+                if op not in PULL:
+                    raise unknown(op)
+                total: Expr = zero(n.dtype)
+                for k, argument in enumerate(args):
+                    if argument in moving and not is_zero(moving[argument]):
+                        total = add(total, converted(PULL[op][k](converted(moving[argument], n.dtype), n), n.dtype))
+                moving[n] = total
+    return moving.get(e, zero(e.dtype))
 
 
 __all__ = ["jvp"]

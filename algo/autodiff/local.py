@@ -85,6 +85,9 @@ def arrivals(e: Expr, g: Expr, live: Live) -> Iterator[Arrival]:
                 case Op(op="where" | "select", args=(c, a, b)):
                     send(a, (*guard, c), value)
                     send(b, (*guard, negation(c)), value)
+                case Op(op="tuple", args=args):  # what arrives at one is one
+                    for part, arrived in zip(args, value.operands, strict=True):
+                        send(part, guard, arrived)
                 case Op(op=op, args=args):
                     if op not in PULL:
                         raise unknown(op)

@@ -154,7 +154,7 @@ class Sweep:
             axes, extents, predicates, value = origin.axes, dict(origin.extents), origin.predicates, origin.body
             g = converted(adjoint(origin.index), value.dtype)
         else:
-            axes, extents, predicates, value = (*s.axes, *s.reduce_axes), dict(s.ranges), (), s.value
+            axes, extents, predicates, value = (*s.of_elements.axes, *s.reduce_axes), dict(s.ranges), (), s.value
             g = converted(adjoint(s.axes), value.dtype)
             if s.reduction is not None:
                 g = under_reduction(s, g, self.out)

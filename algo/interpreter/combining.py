@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..clock import place
 from ..combiners import Combiner
 from ..dtypes import held, kind
 from ..expr import Const, Expr, Op
@@ -56,17 +57,21 @@ def fold(evaluation: Evaluation, s: Stage, c: Combiner, sources: Mapping[int, Ar
     from .reading import Box
     from .stages import SLAB, Point, slabs
 
-    spatial, reduced = evaluation.extents(s)
-    rank = len(spatial)
+    spatial, reduced = evaluation.extents(s.of_elements)
+    axes, rank = s.of_elements.axes, len(spatial)
+    split = out[None] if s.parts_axis is None else np.moveaxis(out, place(s.parts_axis, s.axes), 0)
+    stored = [split[k, ...] for k in range(len(c.identity))]
+    types = [held(evaluation.working(e.dtype)) for e in c.identity]
     for ranges in slabs((*spatial, *reduced), SLAB):
-        point = Point(evaluation, Box((*s.axes, *s.reduce_axes), ranges, evaluation.size), sources)
+        point = Point(evaluation, Box((*axes, *s.reduce_axes), ranges, evaluation.size), sources)
         window = tuple(slice(low, high) for low, high in ranges[:rank])
         shape = point.box.shape
-        given = [convert(e, held(e.dtype.name)) for e in map(point.value, c.parts(s.value))]
-        parts = folded(c, [np.broadcast_to(e, shape).reshape(*shape[:rank], -1) for e in given], evaluation.working)
+        given = [np.broadcast_to(convert(point.value(e), d), shape) for e, d in zip(c.parts(s.value), types, strict=True)]
+        parts = folded(c, [e.reshape(*shape[:rank], -1) for e in given], evaluation.working)
         if any(low for low, _ in ranges[rank:]):
-            parts = combined(c, [out[window]], parts, evaluation.working)
-        out[window] = parts[0]
+            parts = combined(c, [convert(p[window], d) for p, d in zip(stored, types, strict=True)], parts, evaluation.working)
+        for all_, part in zip(stored, parts, strict=True):
+            all_[window] = part
 
 
 __all__ = ["combined", "constant", "fold", "folded"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..clock import place
 from ..combiners import Combiner
 from ..expr import Expr, Op
 from ..interpreter.combining import constant
@@ -47,14 +48,21 @@ def bounded_fold(of: EnclosingEvaluation, s: Stage, c: Combiner, sources: Mappin
     """The stage with its bounds, box by box; the reduction's axes are not cut."""
     from .stages import EnclosingPoint
 
-    spatial, reduced = of.extents(s)
+    spatial, reduced = of.extents(s.of_elements)
     rank, inner = len(spatial), int(np.prod(reduced))
     for ranges in slabs(spatial, max(1, _SLAB // max(inner, 1))):
-        box = Box((*s.axes, *s.reduce_axes), (*ranges, *((0, n) for n in reduced)), of.size)
+        box = Box((*s.of_elements.axes, *s.reduce_axes), (*ranges, *((0, n) for n in reduced)), of.size)
         point = EnclosingPoint(of, box, sources)
         spread = [_shaped(point.bound(e), box.shape) for e in c.parts(s.value)]
-        (part,) = _folded(of, c, [_each(e, lambda t: t.reshape(*t.shape[:rank], inner)) for e in spread])
-        put.put(ranges, _shaped(part, box.shape[:rank]))
+        parts = _folded(of, c, [_each(e, lambda t: t.reshape(*t.shape[:rank], inner)) for e in spread])
+        for n, part in enumerate(parts):
+            window, shape = list(ranges), list(box.shape[:rank])
+            if s.parts_axis is not None:
+                at = place(s.parts_axis, s.axes)
+                window.insert(at, (n, n + 1))
+                part = _each(_shaped(part, tuple(shape)), lambda t, at=at: np.expand_dims(t, at))  # type: ignore[misc]
+                shape.insert(at, 1)
+            put.put(tuple(window), _shaped(part, tuple(shape)))
 
 
 def _folded(of: EnclosingEvaluation, c: Combiner, parts: Sequence[Enclosure]) -> list[Enclosure]:

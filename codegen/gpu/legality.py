@@ -218,15 +218,15 @@ def any_nest(s: Stage, nest: Nest, ds: Directives, lanes: Callable[[str], int]) 
             )
     if reduces_by_block(nest):
         assert s.reduction is not None
-        if s.reduction.in_order:
-            arg = s.reduction.kind.startswith("arg")
+        if s.reduction.in_order or s.parts_axis is not None:
+            several = s.reduction.kind.startswith("arg") or s.parts_axis is not None
             out.append(
                 _problem(
                     place_of(ds, GpuThreads),
                     "P258",
                     s,
                     f"gpu_threads on a reduction loop of {s.reduction.kind}",
-                    "its partial results are pairs, which is not built yet" if arg else "threads take turns, and it does not commute",
+                    "its partial results are pairs, which is not built yet" if several else "threads take turns, and it does not commute",
                     "gpu_threads on another loop",
                 )
             )

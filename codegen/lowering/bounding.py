@@ -35,6 +35,8 @@ def boxes_at(work: Context, p: Placed, k: int, by_block: bool = False) -> dict[i
         box[a] = span(work, p, a, image(p.values[a], free), free if by_block else {})
     if (row := sorts(s, work.plan.gpu)) is not None:  # which has no loop along the row that it sorts
         box |= {a: whole(s.ranges[a]) for a in (row.axis, row.over)}
+    if s.parts_axis is not None:  # which are combined together
+        box[s.parts_axis] = whole(s.ranges[s.parts_axis])
     return {s.id: box}
 
 
@@ -79,6 +81,7 @@ def needed_box(
     least = required(indices, where_, s.extents, work.ranges, inside=not work.plan.gpu, readers=() if work.plan.gpu else ranges)
     if s.clock is not None:  # what is needed of a recurrence needs all that comes before
         least = [whole(s.ranges[a]) if a is s.clock.axis else i for a, i in zip(s.axes, least, strict=True)]
+    least = [whole(s.ranges[a]) if a is s.parts_axis else i for a, i in zip(s.axes, least, strict=True)]
     if exact:
         return least, frozenset()
     tile = raw_required(indices, where_, s.extents, work.ranges)

@@ -9,6 +9,7 @@ from fluorite.algo.expr import Axis, Expr, Op, Read, as_expr, binary
 from fluorite.algo.extent import Extent
 from fluorite.algo.linear import simplify, within
 from fluorite.algo.rewriting import rewrite
+from fluorite.schedule.nest import VECTOR
 from fluorite.schedule.unscheduled import scatters, sorts
 
 from ..reductions import accumulate, accumulators
@@ -31,7 +32,8 @@ def update(work: Context, p: Placed, known: Sequence[Expr]) -> Statement:
     scalar = accumulators(s)[0].id
     if scalar in work.storage:
         return accumulate(s, scalar, (as_expr(0),), value, p.values)
-    return accumulate(s, s.id, own_index(work, p), value, p.values)
+    lane = next((loop for loop in p.nest.loops if loop.kind == VECTOR), None)
+    return accumulate(s, s.id, own_index(work, p), value, p.values, lane)
 
 
 def own_index(work: Context, p: Placed) -> tuple[Expr, ...]:

@@ -47,6 +47,8 @@ def place(work: Context, s: Stage, box: Box, sticking: frozenset[Axis]) -> Place
         values |= scattering.somewhere(s, found, values)
     if (row := sorts(s, work.plan.gpu)) is not None:
         values |= {a: as_expr(0) for a in (row.axis, row.over)}
+    if s.parts_axis is not None:
+        values |= {s.parts_axis: as_expr(0)}
     placed = Placed(s, nest, box, values, sticking)
     checks.check_placements(work, placed)
     if work.problems:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fluorite.algo.expr import Expr, Read, as_expr
+from fluorite.algo.expr import Expr, as_expr
 from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.nest import THREAD, VECTOR, Loop
 
 from ..gpu import nests
-from ..reductions import accumulators, initial
+from ..reductions import accumulators, begun, finished, initial
 from ..statements import Allocate, If, Statement, Store, sequence
 from . import evaluating, guarding, logic, looping, tiling
 from .context import Context, Placed
@@ -27,8 +27,8 @@ def reduction(work: Context, p: Placed, k: int) -> Statement:
     if not spatial and not outside_vector:
         start_scalars(work, p)
         return accumulated(work, p, looping.loops(work, p, k), ())
-    init_store = Store(p.stage.id, evaluating.own_index(work, p), initial(p.stage)[0])
-    return sequence(initialising(work, p, spatial, k, init_store), looping.loops(work, p, k))
+    start = begun(p.stage, evaluating.own_index(work, p))
+    return sequence(initialising(work, p, spatial, k, start), looping.loops(work, p, k))
 
 
 def start_scalars(work: Context, p: Placed) -> None:
@@ -41,7 +41,7 @@ def accumulated(work: Context, p: Placed, loops: Statement, guards: Sequence[tup
     """The loops of a reduction between the start of its scalars and the store of its result."""
     scalars = accumulators(p.stage)
     init = [Store(b.id, (as_expr(0),), e) for b, e in zip(scalars, initial(p.stage), strict=True)]
-    store: Statement = kept(work, p, Store(p.stage.id, evaluating.own_index(work, p), Read(scalars[0].id, (as_expr(0),), scalars[0].dtype)))
+    store = kept(work, p, finished(p.stage, evaluating.own_index(work, p)))
     if guards:
         store = If(logic.conjunction([v < n for v, n in guards]), store)
     body = sequence(*init, loops, store)

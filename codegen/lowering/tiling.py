@@ -11,8 +11,8 @@ from fluorite.algo.rewriting import axes_of, rewrite, walk
 from fluorite.algo.tensor import conjuncts
 from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Loop
 
-from ..reductions import accumulators, initial
-from ..statements import For, If, Statement, Store, sequence
+from ..reductions import accumulators, begun
+from ..statements import Allocate, Buffer, For, If, Statement, sequence, transform
 from . import evaluating, guarding, logic, placing, reducing
 from .context import FALSE, Context, Placed
 
@@ -151,7 +151,10 @@ def written(
         for n, loop in reversed(list(enumerate(inner))):
             # registers can only be indexed by constants, so a GPU's guarded version is written out too
             kind = loop.kind if marked else UNROLLED if work.plan.gpu and loop.kind in (VECTOR, UNROLLED) else SERIAL
+            kept, body = outside(body) if kind == VECTOR else ((), body)
             body = For(loop.var, loop.name, as_expr(0), as_expr(loop.extent), kind, loop.lane if marked else "", body)
+            for b in kept:
+                body = Allocate(b, body)
             if inner is loops and n == reduction_at:
                 spatial = [x for x in loops[n:] if not x.reduction]
                 reduced = {x.var for x in loops if x.reduction}
@@ -159,10 +162,24 @@ def written(
                 if accumulators(p.stage)[0].id in work.storage:
                     body = reducing.accumulated(work, p, body, outer)
                 else:
-                    body = sequence(around(spatial, Store(p.stage.id, evaluating.own_index(work, p), initial(p.stage)[0]), outer), body)
+                    body = sequence(around(spatial, begun(p.stage, evaluating.own_index(work, p)), outer), body)
         return body
 
     return around(loops, leaf, guards)
+
+
+def outside(body: Statement) -> tuple[tuple[Buffer, ...], Statement]:
+    """What is allocated in a loop of vectors, with room for each lane, and the loop's body without that."""
+    found: list[Buffer] = []
+
+    def take(s: Statement) -> Statement | None:
+        if not isinstance(s, Allocate):
+            return None
+        found.append(s.buffer)
+        return s.body
+
+    stripped = transform(body, take)
+    return tuple(found), stripped
 
 
 def interior(work: Context, p: Placed, lanes: set[Axis]) -> list[Expr]:

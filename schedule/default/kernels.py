@@ -80,7 +80,8 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
     parallel = pays_parallel(s)
     names = [a.name for a in s.axes]
     lanes = machine.lanes(s.dtype)
-    if names and is_window(s) and known(s.extents[-1], TYPICAL) >= lanes:
+    in_place = is_window(s) or (names and _has_parts(s) and not spans_lanes(s, machine) and last_axis_is_contiguous(s, s.axes[-1]))
+    if in_place and known(s.extents[-1], TYPICAL) >= lanes:
         reduced = [a.name for a in s.reduction.axes]
         last = names[-1]
         return {
@@ -124,6 +125,11 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
             ),
         }
     return {s.path: _outer(names, parallel)}
+
+
+def _has_parts(s: Stage) -> bool:
+    """Whether elements have several parts."""
+    return s.reduction is not None and s.reduction.combiner is not None and len(s.reduction.combiner.identity) > 1
 
 
 def scatter(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:

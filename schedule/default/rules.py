@@ -294,6 +294,9 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     if chosen.is_product(root):
         chosen.directives |= product_rule(chosen, root, root)
         return
+    if root.parts_axis is not None:
+        reduction_kernel(chosen, root.of_elements)
+        return
     if (over := chosen.one_pass(root)) is not None:
         chosen.directives |= few_results.in_one_pass(root, chosen.machine, over)
         return
@@ -311,16 +314,21 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
         chosen.directives |= kernels.strips(g, root, strip, chosen.machine)
         return
     if root.reduction is not None:
-        reassociate = chosen.undecided.reassociate or kind(root.value.dtype) != "float"  # integers and truth values come out the same
-        if reassociate and totals.suits(root, chosen.machine):
-            chosen.directives |= totals.total(root, chosen.machine)
-            return
-        chosen.directives |= kernels.reduction(g, root, chosen.machine, reassociate)
+        reduction_kernel(chosen, root)
         return
     if (across := transpositions.turned_axis(root, chosen.machine)) is not None:
         chosen.directives |= transpositions.transposition(root, across, chosen.machine)
         return
     chosen.directives |= kernels.elementwise(g, root, chosen.machine)
+
+
+def reduction_kernel(chosen: Chosen, s: Stage) -> None:
+    """The rule for a reduction by itself."""
+    reassociate = chosen.undecided.reassociate or kind(s.value.dtype) != "float"  # integers and truth values come out the same
+    if reassociate and totals.suits(s, chosen.machine):
+        chosen.directives |= totals.total(s, chosen.machine)
+    else:
+        chosen.directives |= kernels.reduction(chosen.graph, s, chosen.machine, reassociate)
 
 
 def product_rule(chosen: Chosen, product: Stage, root: Stage) -> Mapping[str, Directives]:
@@ -388,8 +396,10 @@ def _moves_along(c: Stage, index: tuple[Expr, ...]) -> bool:
 
 
 def _is_whole(chosen: Chosen, p: Stage) -> bool:
-    """Whether all of p is needed before any of it is: a result, a condition, a scatter, or a sort."""
+    """Whether all of p is needed before any of it is: a result, a condition, a scatter, a sort, or elements of several parts."""
     gpu = chosen.machine.is_gpu
+    if p.parts_axis is not None:
+        return True
     return p.id in chosen.graph.outputs or p.id in chosen.graph.pinned or scatters(p, gpu) is not None or sorts(p, gpu) is not None
 
 

@@ -104,3 +104,23 @@ def test_refusals(code: str, fn: Any) -> None:
         traced(fn, (normal(3),))
     (problem,) = caught.value.problems
     assert problem.code == code and problem.source and problem.asked
+
+
+def test_the_tangent_of_a_reduction_inside_the_steps_of_a_scan() -> None:
+    """By pairs of affine maps, of what the scan carries."""
+
+    def compose(a: Any, b: Any) -> Any:
+        return b[0] * a[0], b[0] * a[1] + b[1]
+
+    def states(x: Any) -> Any:
+        def step(c: Any, e: Any) -> Any:
+            y = c * 0.5 + e * fl.stage(lambda: fl.reduce(compose, (1.0, 0.0), lambda i: (c[i] / 2, e[i]))[1])
+            return y, y
+
+        return fl.scan(step, fl.zeros((3,), dtype="float64"), x)[1]
+
+    x, along = normal(4, 3), normal(4, 3) / 2
+    _, found = traced(lambda x, t: fl.jvp(states, [x], [t]), [x, along]).run(x, along)
+    forward = traced(states, [x])
+    wanted = (forward.run(x + STEP * along) - forward.run(x - STEP * along)) / (2 * STEP)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)

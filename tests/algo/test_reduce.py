@@ -31,6 +31,41 @@ def rows(combine: Callable[[Any, Any], Any], identity: Any) -> Callable[[Any], A
     return lambda x: fl.stage(lambda i: fl.reduce(combine, identity, lambda k: x[i, k]), name="rows")
 
 
+# ---------------------------------------------------------------- elements of several parts
+def welford(a: Any, b: Any) -> Any:
+    """Count, mean and sum of squared distances of two samples together (T. F. Chan, G. H. Golub and R. J. LeVeque, 1979)."""
+    n, apart = a[0] + b[0], b[1] - a[1]
+    share = fl.where(n > 0, b[0] / fl.maximum(n, 1.0), 0.0)
+    return n, a[1] + apart * share, a[2] + b[2] + apart * apart * a[0] * share
+
+
+def variance(x: Any) -> Any:
+    def of_row(i: Any) -> Any:
+        n, _, squares = fl.reduce(welford, (0.0, 0.0, 0.0), lambda k: (1.0, x[i, k], 0.0))
+        return squares / n
+
+    return fl.stage(of_row, name="variance")
+
+
+def better(a: Any, b: Any) -> Any:
+    """The larger value, of equal ones the first position."""
+    later = (b[0] > a[0]) | ((b[0] == a[0]) & (b[1] < a[1]))
+    return fl.where(later, b[0], a[0]), fl.where(later, b[1], a[1])
+
+
+def argmax(x: Any, combine: Any = better) -> Any:
+    return fl.stage(lambda i: fl.reduce(combine, (-INFINITY, 2**31 - 1), lambda k: (x[i, k], k))[1], name="argmax")
+
+
+def compose(a: Any, b: Any) -> Any:
+    """The steps y = a y + b of two recurrences in turn."""
+    return b[0] * a[0], b[0] * a[1] + b[1]
+
+
+def decayed(x: Any) -> Any:
+    return fl.stage(lambda i: fl.reduce(compose, (1.0, 0.0), lambda k: (fl.sin(x[i, k]) / 2, x[i, k]))[1], name="decayed")
+
+
 SHAPES = [(1, 1), (3, 2), (5, 7), (2, 64), (4, 129)]
 
 
@@ -135,3 +170,63 @@ def test_graphs_with_combiners_travel() -> None:
     assert structure_hash(again) == structure_hash(g) and again.text() == g.text()
     x = numbers(3, 5, dtype="int32")
     same(again.run(x), g.run(x))
+
+
+def test_elements_of_several_parts() -> None:
+    for shape in SHAPES:
+        x = numbers(*shape)
+        near(both(variance, x), x.var(1), 1e-6)
+        ties = np.round(x)
+        same(both(argmax, ties), ties.argmax(1).astype(np.int32))
+        wanted = np.zeros(shape[0])
+        for k in range(shape[1]):
+            wanted = np.sin(x[:, k]) / 2 * wanted + x[:, k]
+        near(both(decayed, x), wanted, 1e-5)
+
+
+def test_parts_are_one_stage_in_a_type_that_holds_all_their_numbers() -> None:
+    found = {fn: fl.trace(fn, inputs={"x": fl.f32("n", "m")}).stages[0] for fn in (variance, argmax, decayed)}
+    assert {s.dtype for s in (found[variance], found[decayed])} == {"float32"} and found[argmax].dtype == "float64"
+    assert [s.reduction is not None and s.reduction.in_order for s in found.values()] == [False, False, True]
+    s = found[argmax]
+    assert s.axis_names == ("part", "i") and s.of_elements.axis_names == ("i",) and "[i, k], int32(k))[part]" in s.text()
+    whole = fl.trace(lambda x: fl.stage(lambda part: fl.reduce(better, (-9, 9), lambda k: (x[part, k], k))[1]), inputs={"x": fl.i32(3, 4)})
+    assert whole.stages[0].dtype == "int32" and whole.stages[0].axis_names == ("part_2", "part")
+
+
+def test_what_two_parts_show_is_one_stage() -> None:
+    def spread(x: Any) -> Any:
+        def of_row(i: Any) -> Any:
+            low, high = fl.reduce(
+                lambda a, b: (fl.minimum(a[0], b[0]), fl.maximum(a[1], b[1])), (INFINITY, -INFINITY), lambda k: (x[i, k],) * 2
+            )
+            return high - low
+
+        return fl.stage(of_row)
+
+    x = numbers(3, 9)
+    assert len(fl.trace(spread, inputs={"x": fl.f32("n", "m")}).stages) == 2
+    near(both(spread, x), np.ptp(x, 1))
+
+
+@pytest.mark.parametrize(
+    "combine, identity, element, code, said",
+    [
+        (better, (0.0, 0), lambda k: (k * 1.0, k, k), "A207", "fl.reduce of 3 parts"),
+        (better, 0.0, lambda k: (k * 1.0, k), "A207", "fl.reduce of 2 parts"),
+        (lambda a, b: a[0] + b[0], (0.0, 0), lambda k: (k * 1.0, k), "A207", "makes one number of 2 parts"),
+        (better, (-INFINITY, 0), lambda k: (k * 1.0, fl.cast(k, "int64")), "A207", "parts of float32 and int64"),
+        (lambda a, b: (a[0] + b[0], a[1] / b[1]), (0.0, 1.0), lambda k: (k * 1.0, k + 1.0), "A208", "combine((0, 1), ("),
+    ],
+)
+def test_parts_that_do_not_fit(combine: Any, identity: Any, element: Any, code: str, said: str) -> None:
+    problem = refusal(lambda x: fl.stage(lambda i: x[i] + fl.reduce(combine, identity, element, over={"k": 4})[0]), numbers(3))
+    assert problem.code == code and said in problem.asked + problem.why
+
+
+def test_bounds_of_parts() -> None:
+    g = fl.trace(variance, inputs={"x": fl.f32("n", "m")})
+    for m in (2, 200):
+        x = numbers(3, m)
+        assert compare(g, None, (x,), x.var(1))[0].ok
+        assert not compare(g, None, (x,), x.var(1) * np.float32(1.001))[0].ok

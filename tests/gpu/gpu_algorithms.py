@@ -97,6 +97,23 @@ def gathered(x: fl.f32[fl.Tensor, "rows", "columns"], i: fl.i32[fl.Tensor, "n"])
     return fl.take(x, i, axis=0)
 
 
+def log_sums(x: fl.f32[fl.Tensor, "rows", "columns"]) -> dict[str, fl.Tensor]:
+    """By a function of one's own, and with pairs of the largest and a scaled sum."""
+
+    def join(a: Any, b: Any) -> Any:
+        top = fl.maximum(a[0], b[0])
+        return top, a[1] * fl.exp(a[0] - top) + b[1] * fl.exp(b[0] - top)
+
+    def of_column(j: Any) -> Any:
+        top, scaled = fl.reduce(join, (-1e30, 0.0), lambda i: (x[i, j], 1.0))
+        return top + fl.log(scaled)
+
+    return {
+        "rows": fl.stage(lambda i: fl.reduce(fl.logaddexp, -1e30, lambda j: x[i, j]), name="rows"),
+        "columns": fl.stage(of_column, name="columns"),
+    }
+
+
 def several(x: fl.f32[fl.Tensor, "rows", "columns"]) -> dict[str, fl.Tensor]:
     smooth = blur(x)
     return {"smooth": smooth, "rest": x - smooth, "norm": fl.softmax(smooth)}
@@ -144,6 +161,7 @@ DEFAULTS: dict[str, Case] = {
     "pooled": (pooled, [(numbers(2, 3, 8, 10),)]),
     "convolved": (convolved, [(numbers(2, 3, 9, 10), numbers(4, 3, 3, 3))]),
     "gathered": (gathered, [(numbers(9, 7), np.array([3, 8, -1, 0, 20], "int32"))]),
+    "log_sums": (log_sums, [(numbers(9, 300),), (numbers(1, 1),)]),
     "several": (several, [(numbers(40, 50),)]),
 }
 
