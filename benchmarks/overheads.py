@@ -20,13 +20,41 @@ Found = dict[str, Any]
 
 COMMAND = "import benchmarks, runpy; runpy.run_module('fluorite', run_name='__main__', alter_sys=True)"
 CALL = """
-import sys, timeit
+import json, timeit
 import numpy as np
 import add_built
 x, y = np.arange(16, dtype=np.float32), np.ones(16, np.float32)
 out = np.empty(16, np.float32)
-best = lambda call: min(timeit.repeat(call, number=20000, repeat=7)) / 20000
-print(best(lambda: add_built.add(x, y)), best(lambda: add_built.add(x, y, out=out)), best(lambda: np.add(x, y)))
+add_built.add(x, y)
+enter = add_built._model().add._enter
+best = lambda call: min(timeit.repeat(call, number=1000, repeat=200)) / 1000
+calls = {"seconds": lambda: add_built.add(x, y), "into": lambda: add_built.add(x, y, out=out), "entry": lambda: enter(x, y),
+         "numpy": lambda: np.add(x, y), "numpy_into": lambda: np.add(x, y, out=out), "nothing": lambda: None}
+print(json.dumps({name: best(call) for name, call in calls.items()}))
+"""
+DISPATCH = """
+import json, timeit
+import numpy as np
+import fluorite as fl
+plan = fl.ExecutionPlan(fusion=fl.schedule.Fusion(rest="none"))
+
+def once(x: fl.f32[fl.Tensor, "n"]):
+    return x + 1
+
+def hundred(x: fl.f32[fl.Tensor, "n"]):
+    for k in range(100):
+        x = fl.stage(lambda i: x[i] * 0.5 + k, name=f"s{k}")
+    return x
+
+best = lambda call: min(timeit.repeat(call, number=100, repeat=200)) / 100
+model, many, x = fl.compile(once), fl.compile(hundred, plan), np.ones(1, np.float32)
+kernels = len(many.manifest["methods"]["hundred"]["variants"][0]["steps"])
+forms = [np.ones(n, np.float32) for n in range(1, 33)]
+for form in forms:
+    model(form)
+whole, enter = best(lambda: many(x)), model._only()._enter
+print(json.dumps({"kernels": kernels, "whole": whole, "each": whole / kernels, "first": best(lambda: enter(forms[0])),
+                  "last": best(lambda: enter(forms[-1]))}))
 """
 CHAIN = """
 import json, resource
@@ -115,13 +143,22 @@ def _fluorite(*words: str | Path) -> float:
 
 
 def call() -> Found:
-    """A 16-float add through an imported artefact: under 5 microseconds."""
+    """A 16-float add through an imported artefact: under 5 microseconds, of which choosing the code and entering it under 1."""
     with tempfile.TemporaryDirectory() as folder:
         _fluorite("build", f"{MODELS}:add", "-o", Path(folder) / "add_built")
-        fresh, given, numpy = map(float, _python(CALL, Path(folder)).split())
-    times = f"{fresh * 1e6:.2f} us, into a given array {given * 1e6:.2f} us; NumPy {numpy * 1e6:.2f} us"
-    print(f"call: 16-float add through an imported artefact {times}")
-    return {"seconds": fresh, "into": given, "numpy": numpy, "limit": 5e-6}
+        found: Found = json.loads(_python(CALL, Path(folder)))
+    us = {name: f"{seconds * 1e6:.2f}" for name, seconds in found.items()}
+    print(f"call: 16-float add through an imported artefact {us['seconds']} us (NumPy {us['numpy']}), into a given array {us['into']} us "
+          f"(NumPy {us['numpy_into']}); from arrays to kernel and back {us['entry']} us")  # fmt: skip
+    return {**found, "limit": 5e-6}
+
+
+def dispatch() -> Found:
+    """Choosing the code for the extents and entering it: under 1 microsecond; and what each of a hundred kernels adds."""
+    found: Found = json.loads(_python(DISPATCH, ROOT))
+    many = f"{found['kernels']} kernels in one call {found['whole'] * 1e6:.2f} us, {found['each'] * 1e9:.0f} ns each"
+    print(f"dispatch: {many}; the first of 32 forms {found['first'] * 1e6:.2f} us, the last {found['last'] * 1e6:.2f} us")
+    return {**found, "limit": 1e-6}
 
 
 def rebuild() -> Found:
@@ -179,7 +216,7 @@ def recompute() -> Found:
     return {**saved, "limit": 0.05}
 
 
-RUN: dict[str, Callable[[], Found]] = {f.__name__: f for f in (call, rebuild, help, chain, scan, memory, recompute)}
+RUN: dict[str, Callable[[], Found]] = {f.__name__: f for f in (call, dispatch, rebuild, help, chain, scan, memory, recompute)}
 NAMES = tuple(RUN)
 
 

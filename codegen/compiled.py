@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.extent import to_json
 from fluorite.algo.graph import Graph, Method
 from fluorite.algo.requirements import requirements
@@ -22,7 +20,7 @@ from fluorite.schedule.sections import AtMost, Between, Buckets
 from .cache import cached_file, key_of
 from .lowered import Lowered, extents_of, structure_hash
 from .runtime.manifest import FORMAT as MANIFEST_FORMAT
-from .statements import Call, Kernel
+from .statements import Call, Kernel, While, walk
 from .target import CodeTarget
 from .twins import code_names
 from .workspace import workspace
@@ -69,7 +67,7 @@ class Compiled:
 def emission_hash() -> str:
     """Changes with the code generator."""
     folder = Path(__file__).parent
-    return key_of(*((folder / f"{name}.py").read_text(encoding="utf-8") for name in EMISSION))
+    return key_of(*((folder / name).read_text(encoding="utf-8") for name in (*(f"{name}.py" for name in EMISSION), "entry.c")))
 
 
 def compile_kernels(variants: Sequence[Lowered], target: CodeTarget, use_cache: bool = True) -> Path:
@@ -83,25 +81,16 @@ def compile_kernels(variants: Sequence[Lowered], target: CodeTarget, use_cache: 
 
 def _link(kernels: Sequence[Kernel], sizes: Mapping[str, int], target: CodeTarget, path: Path) -> None:
     from .emit import emit
+    from .entry_object import c_compiler, entry_object
     from .objects import object_files
     from .tvm_adapter import link
 
-    if shutil.which("cc") is None and shutil.which("gcc") is None and shutil.which("clang") is None:
-        raise BuildError(
-            [
-                Problem(
-                    "B011",
-                    "build",
-                    asked="no C compiler is there to link the kernels",
-                    why="cc, gcc and clang are not on PATH",
-                    try_=("install one",),
-                )
-            ]
-        )
+    c_compiler()
     code = code_names(kernels)
     unique = [k for k in kernels if code[k.name] == k.name]
     with tempfile.TemporaryDirectory(prefix="fluorite-") as folder:
-        link(object_files({k.name: emit(k) for k in unique}, sizes, target.dict(), Path(folder)), path)
+        files = object_files({k.name: emit(k) for k in unique}, sizes, target.dict(), Path(folder))
+        link([*files, entry_object()], path)
 
 
 def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
@@ -232,9 +221,12 @@ def _code(v: Lowered, m: Method, symbols: Sequence[str], code: Mapping[str, str]
                 b.id,
                 ("parameter" if found.kind != "input" else "input") if isinstance(found, Leaf) else "constant" if at_setup else "temporary",
             )
-        step = {"kernel": code[k.name], "arguments": [numbers[b.id] for b in k.arguments], "symbols": list(k.symbols)}
-        kept = [to_json(n) for n in workspace(k)]
-        steps[at_setup].append(step if kept == [0, 0] else {**step, "workspace": kept})
+        step: dict[str, Any] = {"kernel": code[k.name], "arguments": [numbers[b.id] for b in k.arguments], "symbols": list(k.symbols)}
+        if (kept := [to_json(n) for n in workspace(k)]) != [0, 0]:
+            step["workspace"] = kept
+        if any(isinstance(s, While) for s in walk(k.body)):
+            step["unbounded"] = True
+        steps[at_setup].append(step)
     for old in held.values():
         buffer(old, "parameter")
     copies = [[numbers[new], numbers[old]] for new, old in held.items() if new not in v.in_place]

@@ -23,7 +23,7 @@ ROOMS = ("algo", "schedule", "codegen")
 def compiler_hash() -> str:
     """Changes with any file of the compiler."""
     root = Path(__file__).resolve().parent.parent
-    files = sorted(f for room in ROOMS for f in (root / room).rglob("*.py"))
+    files = sorted(f for room in ROOMS for f in (root / room).rglob("*.[pc]*") if f.suffix in (".py", ".c"))
     return key_of(*(f"{f.relative_to(root)}\n{f.read_text(encoding='utf-8')}" for f in files))
 
 

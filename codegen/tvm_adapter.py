@@ -15,6 +15,7 @@ from tvm import s_tir, tirx
 from tvm.support.cc import create_shared  # type: ignore[import-untyped]
 from tvm.target import Target  # type: ignore[import-untyped]
 from tvm.tirx.buffer import BufferType  # type: ignore[import-untyped]
+from tvm_ffi import libinfo
 
 VERSION: str = tvm.__version__
 FFI_VERSION: str = tvm_ffi.__version__
@@ -199,6 +200,11 @@ def write_object(library: Any, path: Path) -> None:
 def link(objects: list[Path], path: Path) -> None:
     """One shared library of object files."""
     create_shared(str(path), [str(o) for o in objects])
+
+
+def header_folders() -> list[str]:
+    """Where the headers of the foreign-function library are."""
+    return [str(folder) for folder in dict.fromkeys((libinfo.find_include_path(), libinfo.find_dlpack_include_path()))]
 
 
 def as_tensor(array: Any) -> Any:

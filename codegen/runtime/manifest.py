@@ -71,12 +71,14 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel call: buffers by number, then extents. `workspace`: bytes that the kernel takes for itself, once and on each thread."""
+    """One kernel call: buffers by number, then extents. `workspace`: bytes that the kernel takes for itself, once and on each thread.
+    `unbounded`: only its numbers say how long it runs."""
 
     kernel: str
     arguments: tuple[int, ...]
     symbols: tuple[Extent, ...] = ()
     workspace: tuple[Extent, Extent] = (0, 0)
+    unbounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -290,7 +292,7 @@ def _variant(raw: Mapping[str, Any]) -> Variant:
 
 def _step(raw: Mapping[str, Any]) -> Step:
     once, each = raw.get("workspace", (0, 0))
-    return Step(raw["kernel"], tuple(raw["arguments"]), tuple(raw.get("symbols", ())), (once, each))
+    return Step(raw["kernel"], tuple(raw["arguments"]), tuple(raw.get("symbols", ())), (once, each), raw.get("unbounded", False))
 
 
 def _tensor(raw: Mapping[str, Any]) -> TensorSpec:

@@ -21,15 +21,21 @@ def allocate(nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
     Raises MemoryError.
     """
+    whole, alignment = _raw(nbytes)
+    return _from(np.frombuffer(whole, np.uint8), alignment, nbytes)
+
+
+def _raw(nbytes: int) -> tuple[Any, int]:
+    """Memory in which a block of `nbytes` bytes can start at a multiple of what is returned too."""
     if nbytes < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return _from(np.empty(nbytes + ALIGNMENT, np.uint8), ALIGNMENT, nbytes)
+        return np.empty(nbytes + ALIGNMENT, np.uint8), ALIGNMENT
     try:
         pages = mmap.mmap(-1, nbytes + HUGE_PAGE)
     except OSError as error:
         raise MemoryError(f"{nbytes} bytes") from error
     with suppress(OSError):  # a kernel without huge pages
         pages.madvise(mmap.MADV_HUGEPAGE)
-    return _from(np.frombuffer(pages, np.uint8), HUGE_PAGE, nbytes)
+    return memoryview(pages), HUGE_PAGE
 
 
 def _from(raw: np.ndarray[Any, np.dtype[np.uint8]], alignment: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -45,6 +51,14 @@ def aligned(
     if within is None:
         within = allocate(max(nbytes, 1))
     return np.ndarray(shape, dtype, within.data, offset)
+
+
+def own(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An uninitialised aligned array whose `base` is the memory itself, so that whoever has the memory is seen. Raises MemoryError."""
+    nbytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    whole, alignment = _raw(max(nbytes, 1))
+    start = -np.frombuffer(whole, np.uint8, 1).ctypes.data % alignment
+    return np.ndarray(shape, dtype, whole, start)
 
 
 def plan(sizes: Sequence[int], lifetimes: Sequence[tuple[int, int]]) -> tuple[list[int], int]:

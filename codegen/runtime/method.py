@@ -6,11 +6,13 @@ import difflib
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from ctypes import c_int64
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from . import padding
+from . import entry, padding
 from .arguments import LARGEST_EXTENT, Refused, as_array, bind, rank_problem
 from .complexes import NAMES
 from .errors import Problem, run_error, run_problem
@@ -19,9 +21,10 @@ from .feeding import Feed
 from .ffi import Function
 from .forms import Form, form_of
 from .manifest import MethodSpec, Variant, complex_leaves
+from .native import Native
 from .parameters import fixed_arrays
 from .peak import Peak, peak_of, size
-from .prepared import Array, NegativeExtent, Prepared, arrays_of
+from .prepared import Array, NegativeExtent, Prepared, arrays_of, nest_of
 from .samples import OneSample, Samples
 
 _KEPT_SHAPES = 64
@@ -51,10 +54,16 @@ class Method:
         self.__signature__ = _signature(spec)
         self._functions, self._parameters, self._threads = functions, parameters, thread_count
         self._names = [i.name for i in spec.arguments]
+        self._takes_out = "out" not in self._names
         self._ragged = any(i.lengths for i in spec.inputs)
         self.limit: int | None = None  # bytes that a call may take beside its inputs
         self.feed: Feed | None = None  # what it reads where it is called without inputs
-        self.calls = 0  # how many have changed state
+        self._calls = c_int64(0)
+        self._nest = nest_of(spec.result)
+        self._as_given = not any(i.counts or i.complex for i in spec.inputs)  # what kernels read is what callers give
+        self._entrance: entry.Entrance | None = None
+        self._enter: Callable[..., Any] = _unknown
+        self._enter_into: Callable[..., Any] = _unknown
         self._samples = Samples(spec)
         self._form = form_of(len(spec.inputs))
         self._prepared: dict[Form, Prepared | OneSample] = {}
@@ -62,21 +71,11 @@ class Method:
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if named:
-            args, out = self._arranged(args, named)
+        if not named:
+            return self.call(args)
+        if self._takes_out and len(named) == 1 and (out := named.get("out")) is not None:
             return self.call(args, out)
-        try:
-            prepared = self._prepared.get(self._form(*args))
-        except (AttributeError, TypeError):
-            prepared = None
-        if prepared is None:
-            if self.feed is not None and not args:
-                return self.feed.call(self)
-            args, prepared = self._readied(args)
-        try:
-            return prepared(args)
-        except MemoryError as error:
-            raise self._too_large(error) from None
+        return self.call(*self._arranged(args, named))
 
     def __repr__(self) -> str:
         return self.spec.text()
@@ -84,20 +83,38 @@ class Method:
     def call(self, args: tuple[Any, ...], out: Any = None) -> Any:
         """The same with all inputs in order; what the functions of an artefact use."""
         try:
-            prepared = self._prepared.get(self._form(*args))
+            if out is None:
+                if (found := self._enter(*args)) is not None:
+                    return found if self._nest is None else self._nest(found)
+            elif self._nest is None and self._enter_into(*args, out):
+                return out
+            return self._looked_up(args, out)
+        except MemoryError as error:
+            raise self._too_large(error) from None
+
+    def _looked_up(self, args: tuple[Any, ...], out: Any) -> Any:
+        """The result of a call that the entry does not know: of other forms, or of what has to be made into arrays first."""
+        try:
+            prepared = self._prepared.get(self._form(*args)) if self._as_given else None
         except (AttributeError, TypeError):
             prepared = None
         if prepared is None:
             if self.feed is not None and not args:
                 return self.feed.call(self, out)
             args, prepared = self._readied(args)
-        try:
-            if out is None:
-                return prepared(args)
-            prepared.write(args, self._targets(out, prepared))
-        except MemoryError as error:
-            raise self._too_large(error) from None
+        if out is None:
+            return prepared(args)
+        prepared.write(args, self._targets(out, prepared))
         return out
+
+    @property
+    def calls(self) -> int:
+        """How many have changed state."""
+        return self._calls.value
+
+    @calls.setter
+    def calls(self, count: int) -> None:
+        self._calls.value = count
 
     def ordered(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Inputs by name in the order in which the method takes them; an extent that is not among them is that of the others. Raises
@@ -111,9 +128,6 @@ class Method:
     def rows(self, args: Sequence[Any]) -> int:
         """How many samples a batch has; 1 where nothing says which axis they are along."""
         return padding.count(self.spec, args) if self._ragged else self._samples.count(args)
-
-    def _counted(self) -> None:
-        self.calls += 1
 
     def _too_large(self, error: MemoryError) -> Exception:
         return run_error(run_problem("R109", f"{self.label}: there is not enough memory ({error})"))
@@ -148,7 +162,7 @@ class Method:
         """Drop everything made from the parameters; they have changed."""
         with self._lock:
             self._fixed = {}
-            self._prepared = {}
+            self._keep({})
 
     def _readied(self, args: Sequence[Any]) -> tuple[tuple[Array, ...], Prepared | OneSample]:
         arrays = self._checked(args)
@@ -163,8 +177,24 @@ class Method:
             kept = {**self._prepared, form: prepared}
             while len(kept) > 1 and (len(kept) > _KEPT_SHAPES or sum(p.bytes for p in kept.values()) > _KEPT_BYTES):
                 del kept[next(iter(kept))]
-            self._prepared = kept
+            self._keep(kept)
             return prepared
+
+    def _keep(self, kept: dict[Form, Prepared | OneSample]) -> None:
+        """What is made ready from now on; the entry is told what it can run by itself."""
+        self._prepared = kept
+        ready = [p.run for p in kept.values() if isinstance(p, Prepared) and p.plain]
+        native = [run for run in ready if isinstance(run, Native)]
+        if self._entrance is None and native and self._as_given and self._library is not None:
+            self._entrance = self._library.entrance()
+            self._enter, self._enter_into = self._entrance.call, self._entrance.write
+        if self._entrance is not None:
+            self._entrance.know([run.form for run in native], native)
+
+    @cached_property
+    def _library(self) -> entry.Library | None:
+        """The entry of the kernels' library, if it has one."""
+        return entry.of(self._functions)
 
     def _made_ready(self, args: Sequence[Array]) -> Prepared | OneSample:
         """For inputs of these shapes; for a batch of one, where they lack its axis."""
@@ -182,7 +212,7 @@ class Method:
 
     def _planned(self, variant: Variant, symbols: Mapping[str, int], fixed: Mapping[int, Array], thread_count: int) -> Prepared:
         try:
-            return Prepared(self.spec, variant, symbols, self._functions, fixed, thread_count, self._counted)
+            return Prepared(self.spec, variant, symbols, self._functions, fixed, thread_count, self._calls, lambda: self._library)
         except NegativeExtent as found:
             given = ", ".join(f"{n} = {v}" for n, v in symbols.items())
             asked = f"{self.label}: with {given}, {found.name} would have the shape {list(found.shape)}"
@@ -234,7 +264,7 @@ class Method:
         return tuple(arrays)
 
     def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
-        out = None if "out" in self._names else named.pop("out", None)
+        out = named.pop("out", None) if self._takes_out else None
         if not named:
             return args, out
         order = dict(zip(self._names, args))  # noqa: B905
@@ -284,6 +314,10 @@ class Method:
             expected = f"{NAMES[dtype.name]}{list(shape[:-1])}" if pair else f"{dtype.name}{list(shape)}"
             raise run_error(run_problem("R112", f"{self.label}: out is {found}, expected {expected}"))
         return targets
+
+
+def _unknown(*_: Any) -> None:
+    """The entry of a library that has none."""
 
 
 def _signature(spec: MethodSpec) -> inspect.Signature:

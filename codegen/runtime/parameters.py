@@ -69,7 +69,7 @@ class Parameters(MutableMapping[str, Array]):
         for name, array in arrays.items():
             fresh[name] = aligned(array.shape, self._specs[name].numpy)
             fresh[name][...] = array
-        with self._turns.alone() if self._moving else self._lock:
+        with self._turns.alone if self._moving else self._lock:
             for name in fresh.keys() & self._moving:
                 self._arrays[name][...] = fresh.pop(name)
             self._arrays = self._arrays | fresh
@@ -95,7 +95,7 @@ class Parameters(MutableMapping[str, Array]):
 
     def copied_with(self, fact: Callable[[], T]) -> tuple[dict[str, Array], T]:
         """The same, and what `fact` says at that moment."""
-        with self._turns.together() if self._moving else self._lock:
+        with self._turns.together if self._moving else self._lock:
             found = dict(self._arrays)
             for name in self._moving:
                 found[name] = aligned(found[name].shape, found[name].dtype)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from .ffi import Function
 from .manifest import MethodSpec
 from .method import Method
 from .parameters import Array, set_up
-from .prepared import SMALL
+from .stepwise import SMALL
 from .turns import Turns
 
 
@@ -38,20 +37,26 @@ class StatefulMethod(Method):
         """The parameters from which the method has packed something before a call."""
         self.stale = False
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        if named:
-            args, out = self._arranged(args, named)
-            return self.call(args, out)
-        if self.feed is not None and not args:
-            return self.feed.call(self)  # before its turn: others go on while it waits for data
-        with self._turn():
-            return super().__call__(*map(self._apart, args))
-
     def call(self, args: tuple[Any, ...], out: Any = None) -> Any:
         if self.feed is not None and not args:
-            return self.feed.call(self, out)
-        with self._turn():
-            return super().call(tuple(map(self._apart, args)), out)
+            return self.feed.call(self, out)  # before its turn: others go on while it waits for data
+        if self._changes:
+            with self._turns.alone:
+                self._refresh()
+                try:
+                    return super().call(args, out)
+                finally:
+                    self._wrote(self._changes)
+        while True:
+            if self.stale:
+                with self._turns.alone:
+                    self._refresh()
+            with self._turns.together:
+                if not self.stale:  # else a step came between
+                    return super().call(args, out)
+
+    def _looked_up(self, args: tuple[Any, ...], out: Any) -> Any:
+        return super()._looked_up(tuple(map(self._apart, args)), out)
 
     def _checked(self, args: Sequence[Any]) -> tuple[Array, ...]:
         return tuple(map(self._apart, super()._checked(args)))
@@ -62,26 +67,6 @@ class StatefulMethod(Method):
             return value  # small ones are copied anyway
         held = self._parameters()
         return value.copy() if any(np.may_share_memory(value, held[name]) for name in self._changes) else value
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if self._changes:
-            with self._turns.alone():
-                self._refresh()
-                try:
-                    yield
-                finally:
-                    self._wrote(self._changes)
-            return
-        while True:
-            if self.stale:
-                with self._turns.alone():
-                    self._refresh()
-            with self._turns.together():
-                if self.stale:
-                    continue  # a step came between
-                yield
-                return
 
     def _refresh(self) -> None:
         """What was packed of parameters that have changed since is packed again, into the same memory. Nobody else is at work."""

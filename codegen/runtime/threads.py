@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,7 @@ class _Here(threading.local):
 
 
 here = _Here()  # of the calling thread: what its pool was last told
+shared: list[Callable[[], Any]] = []  # what gives the place where compiled code reads the same, once a library has such a place
 
 
 def processors() -> int:
@@ -45,6 +47,13 @@ def use(count: int) -> None:
     """Let the calling thread's pool use `count` threads from now on."""
     _configure()(_ALL_AT_FULL_SPEED, count)
     here.count = count
+    share()
+
+
+def share() -> None:
+    """Let compiled code know what the calling thread's pool was last told."""
+    for place in shared:
+        place()[0] = here.count
 
 
 @cache

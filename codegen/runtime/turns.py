@@ -3,47 +3,60 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class Turns:
-    """A lock of two kinds. Who changes goes before readers that come later, so that many readers do not keep it waiting."""
+    """A lock of two kinds, `with turns.together:` and `with turns.alone:`. Who changes goes before readers that come later, so that many
+    readers do not keep it waiting."""
 
     def __init__(self) -> None:
-        self._gate = threading.Condition(threading.Lock())
-        self._readers = self._waiting = 0
-        self._changing = False
+        self.mutex = threading.Lock()
+        self.gate = threading.Condition(self.mutex)
+        self.readers = self.waiting = 0
+        self.changing = False
+        self.together, self.alone = _Together(self), _Alone(self)
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """The state stays as it is."""
-        with self._gate:
-            while self._changing or self._waiting:
-                self._gate.wait()
-            self._readers += 1
-        try:
-            yield
-        finally:
-            with self._gate:
-                self._readers -= 1
-                if not self._readers:
-                    self._gate.notify_all()
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody else reads or changes the state."""
-        with self._gate:
-            self._waiting += 1
+class _Together:
+    """The state stays as it is."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+
+    def __enter__(self) -> None:
+        turns = self._turns
+        with turns.mutex:  # the lock of the gate, which itself takes longer
+            while turns.changing or turns.waiting:
+                turns.gate.wait()
+            turns.readers += 1
+
+    def __exit__(self, *_: object) -> None:
+        turns = self._turns
+        with turns.mutex:
+            turns.readers -= 1
+            if not turns.readers and turns.waiting:
+                turns.gate.notify_all()
+
+
+class _Alone:
+    """Nobody else reads or changes the state."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+
+    def __enter__(self) -> None:
+        turns = self._turns
+        with turns.mutex:
+            turns.waiting += 1
             try:
-                while self._changing or self._readers:
-                    self._gate.wait()
+                while turns.changing or turns.readers:
+                    turns.gate.wait()
             finally:
-                self._waiting -= 1
-            self._changing = True
-        try:
-            yield
-        finally:
-            with self._gate:
-                self._changing = False
-                self._gate.notify_all()
+                turns.waiting -= 1
+            turns.changing = True
+
+    def __exit__(self, *_: object) -> None:
+        turns = self._turns
+        with turns.mutex:
+            turns.changing = False
+            turns.gate.notify_all()

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import tvm
+from fluorite.codegen.entry_object import entry_object
 from fluorite.codegen.narrow_floats import FORMATS
+from fluorite.codegen.tvm_adapter import link, write_object
 from tvm import tirx
 from tvm.tirx import BufferLoad, BufferStore, For, ForKind, IntImm, PrimFunc, Var
 
@@ -55,9 +57,19 @@ def _vector_add(name: str) -> PrimFunc:
     return PrimFunc([a, b, c], For(v, _int(0), _int(16), ForKind.VECTORIZED, store)).with_attr("global_symbol", name)
 
 
+def refusing(name: str) -> PrimFunc:
+    """A kernel of one input and one output that fails where n is 13."""
+    n = Var("n", "int64")
+    x, y = (tirx.decl_buffer([n], "float32", b) for b in "xy")
+    i = Var("i", "int64")
+    loop = For(i, _int(0), n, ForKind.SERIAL, BufferStore(y, BufferLoad(x, [i]), [i]))
+    refusal = tirx.AssertStmt(n != _int(13), tvm.ir.StringImm("ValueError"), [tvm.ir.StringImm("thirteen is too many")])
+    return PrimFunc([x, y, n], tirx.SeqStmt([refusal, loop])).with_attr("global_symbol", name).with_attr("tirx.noalias", True)
+
+
 @cache
-def library() -> bytes:
-    """The kernels below, linked."""
+def library(entry: bool = True) -> bytes:
+    """The kernels below, linked with or without the entry that runs several in one call."""
     one = tirx.const(1.0, "float32")
     f32 = "float32"
     kernels = [
@@ -75,15 +87,16 @@ def library() -> bytes:
         elementwise("copy_bool", ["n"], ["bool"] * 2, lambda r, _: r[0]),
         elementwise("copy_int8", ["n"], ["int8"] * 2, lambda r, _: r[0]),
     ]
-    return linked(kernels)
+    return linked([*kernels, refusing("refusing")], entry)
 
 
-def linked(kernels: Sequence[PrimFunc]) -> bytes:
+def linked(kernels: Sequence[PrimFunc], entry: bool = True) -> bytes:
     module = tvm.IRModule({k.attrs["global_symbol"]: k for k in kernels})
     built = tvm.compile(module, target=tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2}), tir_pipeline="s_tir")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernels.so"
-        built.export_library(str(path))
+        code, path = Path(folder) / "kernels.o", Path(folder) / "kernels.so"
+        write_object(built, code)
+        link([code, entry_object()] if entry else [code], path)
         return path.read_bytes()
 
 
@@ -135,8 +148,8 @@ def photo() -> dict[str, Any]:
     )
 
 
-def chain(count: int, kernel: str = "increment") -> dict[str, Any]:
-    """`count` elementwise stages one after the other."""
+def chain(count: int, kernel: str = "increment", **more: Any) -> dict[str, Any]:
+    """`count` elementwise stages one after the other; `more` is said of the input and the output."""
     temporaries = [buffer("temporary", f"t{i}", "n") for i in range(count - 1)]
     steps = [step(kernel, i, i + 1, symbols=["n"]) for i in range(count)]
-    return method([buffer("input", "x", "n"), *temporaries, buffer("output", "y", "n")], steps)
+    return method([buffer("input", "x", "n", **more), *temporaries, buffer("output", "y", "n", **more)], steps)

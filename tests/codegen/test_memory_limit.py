@@ -40,7 +40,7 @@ def arena(model: fl.Model, n: int) -> int:
     """Bytes that a call really takes from the system for what lies between its kernels."""
     model(*inputs(n))
     (prepared,) = model.residual._prepared.values()
-    return len(prepared._free[0].arena) - 1
+    return len(prepared.run.arenas[0]) - 1
 
 
 def test_what_is_predicted_is_what_is_taken() -> None:

@@ -23,10 +23,10 @@ from fluorite.codegen.runtime.threads import processors
 F32 = np.float32
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
+@pytest.fixture(scope="module", params=[True, False], ids=["one call", "a call a kernel"])
+def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
     path: Path = tmp_path_factory.mktemp("kernels") / "kernels.so"
-    path.write_bytes(hand.library())
+    path.write_bytes(hand.library(request.param))
     module = shared_libraries.load_kernels(path)
     return lambda name: module[name]
 

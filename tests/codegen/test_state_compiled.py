@@ -402,7 +402,7 @@ def test_a_refused_call_changes_nothing() -> None:
 
 
 def test_an_interrupt_between_kernels_waits_for_the_end_of_the_step() -> None:
-    from fluorite.codegen.runtime.prepared import _whole
+    from fluorite.codegen.runtime.stepwise import _whole
 
     done: list[int] = []
 
