@@ -157,11 +157,11 @@ class _Run:
         seen, pending = {group}, [group]
         while pending:
             last = pending[-1]
-            missing = [r for r in self.before[last] if r not in self.done and r not in seen] if self.waits[last] else []
-            if len(seen) + len(missing) > self.strategy.longest:
+            missing = [r for r in self.before[last] if r not in self.done and r not in chain] if self.waits[last] else []
+            seen.update(missing)
+            if len(seen) > self.strategy.longest:
                 return None
             if missing:
-                seen.update(missing)
                 pending += sorted(missing, key=self.place.__getitem__, reverse=True)
             else:
                 chain[pending.pop()] = None

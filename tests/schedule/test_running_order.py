@@ -9,7 +9,7 @@ import fluorite as fl
 import pytest
 from fluorite.algo.graph import Graph
 from fluorite.schedule import ExecutionPlan
-from fluorite.schedule.alive import values_of
+from fluorite.schedule.alive import Values, values_of
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.grouping import Group, group_stages
 from fluorite.schedule.machine import Machine
@@ -35,6 +35,24 @@ def graphs(draw: st.DrawFn) -> Graph:
         return made[-1]
 
     return fl.trace(model, None, inputs={"x": fl.f32("n")})
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_all_that_runs_before_a_group_does(data: st.DataObject) -> None:
+    """Also what stands after it in the order of the stages, as groups of several stages and readers of old state may."""
+    count = data.draw(st.integers(2, 12))
+    rank = data.draw(st.permutations(range(count)))
+    before = {n: data.draw(st.sets(st.sampled_from(range(count)), max_size=4)) for n in range(count)}
+    before = {n: {b for b in those if rank[b] < rank[n]} for n, those in before.items()}
+    made = {n: data.draw(st.sampled_from([0, 1, 50, 1000])) for n in range(count)}
+    readers = {n: tuple(r for r, those in before.items() if n in those) for n in range(count)}
+    reads = {n: tuple(v for v in before[n]) for n in range(count)}
+    values = Values(made, reads, {v: made[v] for v in readers if readers[v]}, {v: r for v, r in readers.items() if r})
+    for strategy in STRATEGIES:
+        order = _Run(values, Dependences.of(before, {n: n for n in range(count)}), strategy).order()
+        assert sorted(order) == list(range(count))
+        assert all(order.index(b) < order.index(n) for n, those in before.items() for b in those)
 
 
 def _total(name: str, size: Any, tensors: Sequence[Any]) -> Any:
