@@ -358,6 +358,8 @@ def as_expr(value: Any) -> Expr:
     if hasattr(value, "as_scalar"):
         scalar: Expr = value.as_scalar()
         return scalar
+    if hasattr(value, "as_complex") or isinstance(value, complex):
+        raise refuse("A211", "a complex number where a real one is needed", "it is a pair", "fl.abs(z)", "fl.real(z)", "fl.imag(z)")
     if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
         return Const(value.item(), canonical(value.dtype), False)
     raise refuse(

@@ -20,14 +20,16 @@ from .elements import ComplexExpr, is_complex, not_for_complex
 class ComplexTensor(Compound, OwnOperators, Methods):
     """`shape`, `dtype` (complex64 or complex128) and `axis_names` as of a Tensor; `real` and `imag` are tensors. Immutable.
 
+    `joined` is both along a last axis of 2, where they are parts of such a tensor anyway.
+
     Inside a stage's lambda ``z[i, j]`` is a complex element, elsewhere indexing slices, and arithmetic broadcasts as in NumPy.
     """
 
     __array_priority__ = 1000
     what = "a complex tensor"
 
-    def __init__(self, real: Tensor, imag: Tensor, pair: Tensor | None = None) -> None:
-        self.real, self.imag, self._pair = real, imag, pair
+    def __init__(self, real: Tensor, imag: Tensor, joined: Tensor | None = None) -> None:
+        self.real, self.imag, self.joined = real, imag, joined
 
     @property
     def shape(self) -> tuple[Extent, ...]:
@@ -64,7 +66,7 @@ class ComplexTensor(Compound, OwnOperators, Methods):
         """Both parts along a last axis of 2, which is how a complex array lies in memory: a stage of this name, where it is none yet."""
         from ..ops.joining import stack
 
-        return stack([self.real, self.imag], axis=-1, name=name) if self._pair is None else self._pair
+        return stack([self.real, self.imag], axis=-1, name=name) if self.joined is None else self.joined
 
     def as_complex(self) -> ComplexExpr:
         """The element that a tensor without axes is; inside a stage."""

@@ -33,7 +33,9 @@ from .differences import diff
 from .dropout import dropout
 from .einsum import einsum
 from .filters import bilateral_filter, box_filter, closing, dilate, erode, gaussian_filter, opening, sobel
-from .fourier import fft, fft2, ifft, ifft2, irfft, rfft
+from .fourier import (
+    fft, fft2, fftfreq, fftn, fftshift, ifft, ifft2, ifftn, ifftshift, irfft, irfftn, rfft, rfftfreq, rfftn,
+)  # fmt: skip
 from .functions import (
     acos, asin, atan, atan2, ceil, cos, cosh, erf, exp, exp2, expm1, floor, log, log10, log1p, log2, round, rsqrt, sigmoid, sin, sinh,
     sqrt, tan, tanh, trunc,
@@ -180,6 +182,9 @@ __all__: list[str] = [
     "eye",
     "fft",
     "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
     "flatten",
     "flip",
     "floor",
@@ -215,10 +220,13 @@ __all__: list[str] = [
     "hypot",
     "ifft",
     "ifft2",
+    "ifftn",
+    "ifftshift",
     "imag",
     "instance_norm",
     "invert",
     "irfft",
+    "irfftn",
     "isfinite",
     "isin",
     "isinf",
@@ -307,6 +315,8 @@ __all__: list[str] = [
     "reshape",
     "resize",
     "rfft",
+    "rfftfreq",
+    "rfftn",
     "rgb_to_gray",
     "rgb_to_hsv",
     "rgb_to_lab",

@@ -1,11 +1,7 @@
-"""Fourier transforms of any length, one stage for each prime factor of it (two factors of 2 together).
+"""Discrete Fourier transforms of any length, as NumPy's: of complex and real tensors, along one axis or several.
 
-A complex number is a pair: a complex tensor has a last axis of 2, real part and imaginary part. `axis` counts the other axes, so that -1 is
-the last axis of the complex numbers, as it is in NumPy.
-
-The factors are taken out one after the other (Cooley and Tukey, 1965) in the order of Stockham's method, which needs no reordering. After
-factors with the product `length`, element (k, j) is frequency k of the transform of the `length` elements j, j + rest, j + 2 rest and so on
-up to n, with rest = n / length. Between the stages real and imaginary parts are apart.
+Lengths must be known: they decide the stages. `norm` says where 1 / n goes: "backward" into the inverse, "forward" into the other one,
+"ortho" its square root into both. The result is complex64, complex128 of float64.
 """
 
 from __future__ import annotations
@@ -14,268 +10,227 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import expr as E
 from ..building import operator
+from ..complex import ComplexTensor
 from ..expr import Expr, as_expr, refuse
-from ..extent import Extent
-from ..reducing import reduce_axes
-from ..tensor import Bounded, Tensor
+from ..extent import Dim, Extent
+from ..tensor import Tensor
 from ..trace import build_stage
-from .shapes import AxisLike, axis_number, labels, shown, tensor
-from .views import moveaxis
+from .fourier_stages import Line, planes_of, transformed, transformed_to_real
+from .order import roll
+from .shapes import AxisLike, axis_number, axis_numbers, labels, operand, shown
 
 NORMS = ("backward", "ortho", "forward")
-_WRITTEN_OUT = 5
-"""Factors up to this are written as sums of so many terms, larger ones as reductions."""
-_TABLE = 2**20
-"""Elements of a table for one stage. Vectors of it are loaded as they lie."""
-Index = tuple[Expr, ...]
-Element = Callable[[Expr, Index, Expr, Expr], Expr]
-"""What an earlier stage has at (part, the other axes, k, j)."""
+Lengths = Sequence[int] | None
+Axes = Sequence[AxisLike] | None
 
 
+# ---------------------------------------------------------------- along one axis
 @operator
-def fft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "backward") -> Tensor:
-    """The discrete Fourier transform of x [..., 2] along `axis`: sum over j of x[j] exp(-2 pi i j k / n) at k, complex.
+def fft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "backward") -> ComplexTensor:
+    """The sum over j of x[j] exp(-2 pi i j k / n) at k, along `axis`; x is complex or real.
 
-    x is cut, or filled up with zeros, to `n` elements there. `norm` says where 1 / n goes: "backward" into the inverse, "forward" into
-    this one, "ortho" its square root into both. The length must be known. Stages `factor_R` for each factor R, and the result.
+    x is cut, or filled up with zeros, to `n` elements there. Stages `factor_R` for each factor R of n.
     """
-    return _complex("fft", x, n, axis, norm, inverse=False)
+    line = _line("fft", _floats("fft", x), n, axis, norm, inverse=False)
+    return transformed(line, line.n)
 
 
 @operator
-def ifft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "backward") -> Tensor:
+def ifft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "backward") -> ComplexTensor:
     """The inverse of `fft`: the sum over k of x[k] exp(2 pi i j k / n) at j, times 1 / n by default."""
-    return _complex("ifft", x, n, axis, norm, inverse=True)
+    line = _line("ifft", _floats("ifft", x), n, axis, norm, inverse=True)
+    return transformed(line, line.n)
 
 
 @operator
-def rfft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "backward") -> Tensor:
-    """`fft` of real numbers x [...]: the frequencies 0 to n // 2 along `axis`, complex [..., 2]. The others are the conjugates of these."""
-    t = _floats("rfft", tensor(x, "rfft"))
-    d = axis_number(axis, t.axis_names, "rfft")
-    line, n = _line("rfft", t, d, n)
-    planes = _transformed(line, d, n, real=True, inverse=False, kept=n // 2 + 1)
-    return _paired(planes, d, _scale("rfft", norm, n, False), t.axis_names)
+def rfft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "backward") -> ComplexTensor:
+    """`fft` of real numbers: the frequencies 0 to n // 2. The others are the conjugates of these."""
+    t = _floats("rfft", x)
+    if isinstance(t, ComplexTensor):
+        raise refuse(
+            "A211", "rfft of complex numbers", "it leaves out half of the frequencies, which those of real numbers do not need", "fl.fft(z)"
+        )
+    line = _line("rfft", t, n, axis, norm, inverse=False)
+    return transformed(line, line.n // 2 + 1)
 
 
 @operator
 def irfft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "backward") -> Tensor:
-    """The inverse of `rfft`: x [..., 2] holds frequencies 0 to n // 2 along `axis`, the result is real [...] of n elements, by default
-    2 (m - 1) for m frequencies. The imaginary parts of frequency 0, and of n / 2, do not count. Stages `whole`, `factor_R`, and the result.
+    """The inverse of `rfft`: x holds frequencies 0 to n // 2, the result is real, of n elements, by default 2 (m - 1) for m frequencies.
+
+    The imaginary parts of frequency 0, and of n / 2, do not count. Stages `whole`, `factor_R`, and the result.
     """
-    t, d = _pairs("irfft", x, axis)
+    t = _floats("irfft", x)
+    d = axis_number(axis, t.axis_names, "irfft")
     m = t.shape[d]
     if n is None and isinstance(m, int):
         n = 2 * (m - 1)
-    kept = None if n is None else n // 2 + 1
-    half, _ = _line("irfft", t, d, kept)
-    assert n is not None
-    if n < 1:
+    if n is not None and not isinstance(n, bool) and isinstance(n, int) and n < 1:
         raise refuse("A304", f"irfft to {n} elements", "one element at least", "n=1")
-    size = n
+    line = _line("irfft", t, n, d, norm, inverse=True)
+    return transformed_to_real(Line(_mirrored(line), d, line.n, True, line.scale))
+
+
+def _mirrored(line: Line) -> ComplexTensor:
+    """All frequencies of real numbers: beyond the middle one is the conjugate of the one that mirrors it."""
+    d, n = line.d, line.n
+    half = Line(line.x, d, n // 2 + 1, True, 1.0).element()
+    names = labels(line.x.axis_names, ["part"])
+    extents = {**dict(zip(names, line.x.shape, strict=True)), names[d]: n}
 
     def whole(part: Expr, *i: Expr) -> Expr:
-        """Beyond the middle a frequency is the conjugate of the one that mirrors it."""
-        k = i[d]
-        mirrored = half[(*i[:d], E.where(k * 2 > size, size - k, k), *i[d + 1 :], part)]
-        return E.where((k * 2 > size) & (part > 0), -mirrored, mirrored)
+        k, outer = i[d], (*i[:d], *i[d + 1 :])
+        found = half(part, outer, as_expr(0), E.where(k * 2 > n, n - k, k))
+        if line.real:
+            found = E.where(part > 0, E.cast(0.0, line.dtype), found)
+        return E.where((k * 2 > n) & (part > 0), -found, found)
 
-    names = labels(t.axis_names[:-1], ["part"])
-    extents = {**dict(zip(names, t.shape[:-1], strict=True)), names[d]: n}
     planes = build_stage(["part", *names], whole, name="whole", extents={"part": 2, **extents})
-    spectrum = moveaxis(planes, 0, -1)
-    out = _transformed(spectrum, d, n, real=False, inverse=True, kept=n)
-    scale = _scale("irfft", norm, n, True)
-    return build_stage(names, lambda *i: out[(as_expr(0), *i)] * scale, extents=extents)
+    return planes_of(planes, line.x.axis_names)
+
+
+# ---------------------------------------------------------------- along several
+@operator
+def fft2(x: Any, s: Lengths = None, axes: Sequence[AxisLike] = (-2, -1), *, norm: str = "backward") -> ComplexTensor:
+    """`fft` along two axes, y and x: `along_x`, then `along_y`. `s` are the lengths along them."""
+    return _each("fft2", fft, x, s, axes, norm)
 
 
 @operator
-def fft2(x: Any, *, norm: str = "backward") -> Tensor:
-    """`fft` along the last two axes of the complex numbers x [..., y, x, 2]: `along_x`, then `along_y`."""
-    return fft(fft(_plane("fft2", x), axis=-1, norm=norm, name="along_x"), axis=-2, norm=norm, name="along_y")
+def ifft2(x: Any, s: Lengths = None, axes: Sequence[AxisLike] = (-2, -1), *, norm: str = "backward") -> ComplexTensor:
+    """`ifft` along two axes, as `fft2`."""
+    return _each("ifft2", ifft, x, s, axes, norm)
 
 
 @operator
-def ifft2(x: Any, *, norm: str = "backward") -> Tensor:
-    """`ifft` along the last two axes of the complex numbers, as `fft2`."""
-    return ifft(ifft(_plane("ifft2", x), axis=-1, norm=norm, name="along_x"), axis=-2, norm=norm, name="along_y")
+def fftn(x: Any, s: Lengths = None, axes: Axes = None, *, norm: str = "backward") -> ComplexTensor:
+    """`fft` along axes, all or the last len(s) by default, from the last to the first: stages `axis_D/factor_R`."""
+    return _each("fftn", fft, x, s, axes, norm)
+
+
+@operator
+def ifftn(x: Any, s: Lengths = None, axes: Axes = None, *, norm: str = "backward") -> ComplexTensor:
+    """`ifft` along axes, as `fftn`."""
+    return _each("ifftn", ifft, x, s, axes, norm)
+
+
+@operator
+def rfftn(x: Any, s: Lengths = None, axes: Axes = None, *, norm: str = "backward") -> ComplexTensor:
+    """`rfft` along the last of the axes, then `fft` along the others, as `fftn`."""
+    t = _floats("rfftn", x)
+    over, sizes = _over("rfftn", t, s, axes)
+    half = rfft(t, sizes[-1], over[-1], norm=norm, name=f"axis_{over[-1]}")
+    return _along(fft, half, over[:-1], sizes[:-1], norm)
+
+
+@operator
+def irfftn(x: Any, s: Lengths = None, axes: Axes = None, *, norm: str = "backward") -> Tensor:
+    """The inverse of `rfftn`: `ifft` along all axes but the last, then `irfft` along that."""
+    t = _floats("irfftn", x)
+    over, sizes = _over("irfftn", t, s, axes)
+    rest = _along(ifft, t, over[:-1], sizes[:-1], norm)
+    return irfft(rest, sizes[-1], over[-1], norm=norm, name=f"axis_{over[-1]}")
+
+
+Transform = Callable[..., ComplexTensor]
+
+
+def _each(what: str, transform: Transform, x: Any, s: Lengths, axes: Axes, norm: str) -> ComplexTensor:
+    t = _floats(what, x)
+    if what.endswith("2") and axes is not None and (len(axes) != 2 or t.ndim < 2):
+        raise refuse("A307", f"{what} of {shown(t.shape)} along {len(axes)} axes", "there are two, y and x", "fl.fftn")
+    over, sizes = _over(what, t, s, axes)
+    names = ["along_y", "along_x"] if what.endswith("2") else [f"axis_{d}" for d in over]
+    return _along(transform, t, over, sizes, norm, names)
+
+
+def _along(
+    transform: Transform, t: Any, over: Sequence[int], sizes: Sequence[int | None], norm: str, names: Sequence[str] = ()
+) -> ComplexTensor:
+    for k in reversed(range(len(over))):
+        t = transform(t, sizes[k], over[k], norm=norm, name=names[k] if names else f"axis_{over[k]}")
+    made: ComplexTensor = t
+    return made
+
+
+def _over(what: str, t: Any, s: Lengths, axes: Axes) -> tuple[list[int], list[int | None]]:
+    """The axes, in the order in which they are given, and the length along each."""
+    if s is not None and axes is None:
+        axes = list(range(-len(s), 0))
+    over = [axis_number(a, t.axis_names, what) for a in (range(t.ndim) if axes is None else axes)]
+    if not over:
+        raise refuse("A307", f"{what} of {shown(t.shape)} along no axis", "one at least", "axes=(-1,)")
+    if s is not None and len(s) != len(over):
+        raise refuse("A304", f"{what} with {len(s)} lengths for {len(over)} axes", "one for each", "s=None")
+    return over, [None] * len(over) if s is None else list(s)
+
+
+# ---------------------------------------------------------------- where frequencies lie
+def fftshift(x: Any, axes: AxisLike | Sequence[AxisLike] | None = None) -> Any:
+    """x with frequency 0 in the middle of axes, all by default. A view."""
+    return _shifted(x, axes, lambda n: n // 2)
+
+
+def ifftshift(x: Any, axes: AxisLike | Sequence[AxisLike] | None = None) -> Any:
+    """The inverse of `fftshift`. A view."""
+    return _shifted(x, axes, lambda n: -(n // 2))
+
+
+def _shifted(x: Any, axes: Any, by: Callable[[Any], Any]) -> Any:
+    t = operand(x, "fftshift")
+    over = axis_numbers(axes, t.axis_names, "fftshift")
+    return roll(t, [by(t.shape[d]) for d in over], list(over)) if over else t
+
+
+@operator
+def fftfreq(n: Extent, d: float = 1.0, dtype: Any = "float32") -> Tensor:
+    """The frequencies of `fft` of n samples at distance d, in cycles per unit of d: 0, 1, ..., -2, -1 over n d, along an axis `k`."""
+    scale = _spacing("fftfreq", n, d)
+    return build_stage(
+        ["k"], lambda k: E.cast(E.where(k * 2 < as_expr(n), k, k - as_expr(n)), "float64") / scale, extents={"k": n}, dtype=dtype
+    )
+
+
+@operator
+def rfftfreq(n: Extent, d: float = 1.0, dtype: Any = "float32") -> Tensor:
+    """The frequencies of `rfft` of n samples at distance d, as `fftfreq`: 0 to n // 2."""
+    scale = _spacing("rfftfreq", n, d)
+    return build_stage(["k"], lambda k: E.cast(k, "float64") / scale, extents={"k": n // 2 + 1}, dtype=dtype)
+
+
+def _spacing(what: str, n: Any, d: Any) -> Expr:
+    if (
+        isinstance(n, bool)
+        or not isinstance(n, int | Dim)
+        or (isinstance(n, int) and n < 1)
+        or isinstance(d, bool)
+        or not isinstance(d, int | float)
+    ):
+        raise refuse("A304", f"{what}({n!r}, {d!r})", "a number of samples, one at least, and their distance")
+    return E.cast(as_expr(n), "float64") * E.cast(float(d), "float64")
 
 
 # ---------------------------------------------------------------- what is asked for
-def _floats(what: str, t: Tensor) -> Tensor:
-    if t.dtype not in ("float32", "float64"):
+def _floats(what: str, x: Any) -> Any:
+    t = operand(x, what)
+    if t.dtype not in ("float32", "float64", "complex64", "complex128"):
         raise refuse("A306", f"{what} of {t.dtype}", "frequencies are sums of products with sines", "fl.cast(x, fl.f32)")
     return t
 
 
-def _pairs(what: str, x: Any, axis: AxisLike) -> tuple[Tensor, int]:
-    t = _floats(what, tensor(x, what))
-    if t.ndim < 2 or t.shape[-1] != 2:
-        raise refuse(
-            "A301", f"{what} of {shown(t.shape)}", "complex numbers are [..., 2], real and imaginary parts",
-            "fl.rfft(x) for real numbers", "fl.stack([real, imaginary], axis=-1)",
-        )  # fmt: skip
-    return t, axis_number(axis, t.axis_names[:-1], what)
-
-
-def _plane(what: str, x: Any) -> Tensor:
-    t, _ = _pairs(what, x, -1)
-    if t.ndim < 3:
-        raise refuse("A307", f"{what} of {shown(t.shape)}", "there are two axes of complex numbers, y and x", "fl.fft(x)")
-    return t
-
-
-def _line(what: str, t: Tensor, d: int, n: int | None) -> tuple[Tensor, int]:
-    """What to read along axis d, and how many elements of it."""
+def _line(what: str, t: Any, n: int | None, axis: AxisLike, norm: str, inverse: bool) -> Line:
+    d = axis_number(axis, t.axis_names, what)
     extent = t.shape[d]
     if n is not None and (isinstance(n, bool) or not isinstance(n, int)):
         raise refuse("A304", f"{what} with n={n!r}", "it is the number of elements: an integer")
     if n is None and not isinstance(extent, int):
         raise refuse("A304", f"{what} along an axis of {extent} elements", "its length decides the stages: it must be known", "n=1024")
-    size = extent if n is None else n
-    assert isinstance(size, int)
+    size: int = extent if n is None else n
     if size < 1:
         raise refuse("A304", f"{what} of {size} elements", "one element at least")
-    return (t if isinstance(extent, int) and size <= extent else Bounded(t, "constant", 0.0)), size
-
-
-def _scale(what: str, norm: str, n: int, inverse: bool) -> float:
     if norm not in NORMS:
         raise refuse("A304", f"{what}: norm={norm!r}", "it is one of these", *NORMS)
-    return 1 / math.sqrt(n) if norm == "ortho" else 1 / n if (norm == "backward") == inverse else 1.0
-
-
-# ---------------------------------------------------------------- the transform
-def factors(n: int) -> list[int]:
-    """n as a product: 4s, then what primes are left."""
-    found = []
-    for p in (4, *range(2, math.isqrt(n) + 1)):
-        while n % p == 0:
-            found.append(p)
-            n //= p
-    return [*found, n] if n > 1 or not found else found
-
-
-def _complex(what: str, x: Any, n: int | None, axis: AxisLike, norm: str, inverse: bool) -> Tensor:
-    t, d = _pairs(what, x, axis)
-    line, size = _line(what, t, d, n)
-    planes = _transformed(line, d, size, real=False, inverse=inverse, kept=size)
-    return _paired(planes, d, _scale(what, norm, size, inverse), t.axis_names[:-1])
-
-
-def _paired(planes: Tensor, d: int, scale: float, names: Sequence[str | None]) -> Tensor:
-    """[part, ...] as [..., part], times scale."""
-    axes = labels(names, ["part"])
-    extents = dict(zip([*axes, "part"], [*planes.shape[1:], 2], strict=True))
-    return build_stage([*axes, "part"], lambda *i: planes[(i[-1], *i[:-1])] * scale, extents=extents)
-
-
-def _transformed(x: Tensor, d: int, n: int, *, real: bool, inverse: bool, kept: int) -> Tensor:
-    """[part, ...]: the first `kept` frequencies along axis d of n elements of x [...] if real, else [..., part]."""
-    rank = x.ndim if real else x.ndim - 1
-    names = labels(x.axis_names[:rank], ["part", "k", "j", "s"])
-    shape = x.shape[:rank]
-    around, extents = names[:d] + names[d + 1 :], {m: e for k, (m, e) in enumerate(zip(names, shape, strict=True)) if k != d}
-
-    def given(part: Expr, outer: Index, k: Expr, j: Expr) -> Expr:
-        at = (*outer[:d], j, *outer[d:])
-        found: Expr = x[at] if real else x[(*at, part)]
-        return found
-
-    read: Element = given
-    length = 1
-    for r in factors(n):
-        length *= r
-        last = length == n
-        made = _stage(read, d, r, length, n, x.dtype, real and length == r, inverse, around, extents, kept if last else length)
-        if last:
-            return made[0]
-        read = made[1]
-    raise AssertionError("a length has factors")
-
-
-def _stage(
-    read: Element,
-    d: int,
-    r: int,
-    length: int,
-    n: int,
-    dtype: str,
-    real: bool,
-    inverse: bool,
-    around: Sequence[str],
-    extents: dict[str, Extent],
-    kept: int,
-) -> tuple[Tensor, Element]:
-    """Transforms of `length` elements from those of length / r: frequency k is a sum of r terms, number s turned by s k / length."""
-    before, rest, sign = length // r, n // length, 1.0 if inverse else -1.0
-    cosine, sine = _turns(r, length, dtype)
-    last = rest == 1
-    inner = rest >= before  # the longer of the two axes is the one to make vectors of
-    axes = ["k"] if last else ["k", "j"] if inner else ["j", "k"]
-
-    def value(part: Expr, *i: Expr) -> Expr:
-        mine = dict(zip(axes, i[d : d + len(axes)], strict=True))
-        outer = (*i[:d], *i[d + len(axes) :])
-        k, j = mine["k"], mine.get("j", as_expr(0))
-        low = E.binary("mod", k, before) if before > 1 else as_expr(0)
-        opposite = 1 - part
-        flip = E.where(part > 0, E.cast(sign, dtype), E.cast(-sign, dtype))
-
-        def term(s: Any) -> Expr:
-            place = j + as_expr(s) * rest
-            if real:
-                return E.where(part > 0, sine(s, k) * sign, cosine(s, k)) * read(part, outer, low, place)
-            return cosine(s, k) * read(part, outer, low, place) + sine(s, k) * flip * read(opposite, outer, low, place)
-
-        if r > _WRITTEN_OUT:
-            return reduce_axes("sum", ["s"], term, {"s": r})
-        first = read(part, outer, low, j)
-        total = E.where(part > 0, E.cast(0.0, dtype), first) if real else first
-        for s in range(1, r):
-            total = total + term(s)
-        return total
-
-    sizes: dict[str, Extent] = {"k": kept, "j": rest}
-    names = ["part", *around[:d], *axes, *around[d:]]
-    made = build_stage(names, value, name=f"factor_{r}", extents={"part": 2, **extents, **{a: sizes[a] for a in axes}})
-
-    def again(part: Expr, outer: Index, k: Expr, j: Expr) -> Expr:
-        middle = (k,) if last else (k, j) if inner else (j, k)
-        found: Expr = made[(part, *outer[:d], *middle, *outer[d:])]
-        return found
-
-    return made, again
-
-
-def _turns(r: int, length: int, dtype: str) -> list[Callable[[Any, Expr], Expr]]:
-    """Cosine and sine of s k / length turns, for s below r and k below length: from a table of all, or a smaller one of one circle."""
-
-    def read_from(circular: Any) -> Callable[[Any, Expr], Expr]:
-        every = r * length <= _TABLE
-        table = tensor((circular[np.arange(r)[:, None] * np.arange(length) % length] if every else circular).astype(dtype), "fft")
-
-        def at(s: Any, k: Expr) -> Expr:
-            found: Expr = table[as_expr(s), k] if every else table[E.binary("mod", as_expr(s) * k, length)]
-            return found
-
-        return at
-
-    return list(map(read_from, circle(length)))
-
-
-def circle(n: int) -> tuple[Any, Any]:
-    """Cosines and sines of k / n turns for k from 0 to n - 1, of angles up to an eighth of a turn: right to the last place."""
-    turns = np.arange(n) * 4  # in units of a 4 n-th of a turn, of which n are a right angle
-
-    def cosine(k: Any) -> Any:
-        k = np.minimum(k % (4 * n), -k % (4 * n))
-        small = np.minimum(k, 2 * n - k)
-        found = np.where(2 * small > n, np.sin(np.pi / 2 * ((n - small) / n)), np.cos(np.pi / 2 * (small / n)))
-        return np.where(k > n, -found, found)
-
-    return cosine(turns), cosine(turns - n)
+    scale = 1 / math.sqrt(size) if norm == "ortho" else 1 / size if (norm == "backward") == inverse else 1.0
+    return Line(t, d, size, inverse, scale)

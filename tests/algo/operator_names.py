@@ -167,25 +167,40 @@ ATTENTION: Published = {
     "alibi": (lambda q: fl.alibi(4, q.shape[2], q.shape[2]), {"q": HEADS}, "alibi[h i j]"),
 }  # fmt: skip
 
-PAIRS = {"x": fl.f32("h", "w=12", 2)}
+LINES = {"x": fl.c64("h", "w=12")}
 FOURIER: Published = {
-    "fft": (lambda x: fl.fft(x), PAIRS, "fft/factor_4[part h k j], fft/factor_3[part h k], fft[h w part]"),
-    "ifft": (lambda x: fl.ifft(x), PAIRS, "ifft/factor_4[part h k j], ifft/factor_3[part h k], ifft[h w part]"),
+    "fft": (lambda x: fl.fft(x), LINES, "fft/factor_4[part h k j], fft/factor_3[part h k], result[h w part]"),
+    "ifft": (lambda x: fl.ifft(x), LINES, "ifft/factor_4[part h k j], ifft/factor_3[part h k], result[h w part]"),
     "rfft": (
         lambda x: fl.rfft(x, axis=1), {"x": fl.f32("h", 14)},
-        "rfft/factor_2[part h k j], rfft/factor_7[part h k | s], rfft[h i1 part]",
+        "rfft/factor_2[part h k j], rfft/factor_7[part h k | s], result[h i1 part]",
     ),
     "irfft": (
-        lambda x: fl.irfft(x, 8), PAIRS, "irfft/whole[part h w], irfft/factor_4[part h k j], irfft/factor_2[part h k], irfft[h w]",
+        lambda x: fl.irfft(x, 8), LINES, "irfft/whole[part h w], irfft/factor_4[part h k j], irfft[h w]",
     ),
     "fft2": (
-        lambda x: fl.fft2(x), {"x": fl.f32(3, 2, 2)},
-        "fft2/along_x/factor_2[part i0 k], fft2/along_x[i0 i1 part], fft2/along_y/factor_3[part k i1], fft2/along_y[i0 i1 part]",
+        lambda x: fl.fft2(x), {"x": fl.c64(3, 2)},
+        "fft2/along_x/factor_2[part i0 k], fft2/along_y/factor_3[part k i1], result[i0 i1 part]",
     ),
     "ifft2": (
-        lambda x: fl.ifft2(x), {"x": fl.f32(3, 2, 2)},
-        "ifft2/along_x/factor_2[part i0 k], ifft2/along_x[i0 i1 part], ifft2/along_y/factor_3[part k i1], ifft2/along_y[i0 i1 part]",
+        lambda x: fl.ifft2(x), {"x": fl.c64(3, 2)},
+        "ifft2/along_x/factor_2[part i0 k], ifft2/along_y/factor_3[part k i1], result[i0 i1 part]",
     ),
+    "fftn": (
+        lambda x: fl.fftn(x), {"x": fl.c64(3, 2)},
+        "fftn/axis_1/factor_2[part i0 k], fftn/axis_0/factor_3[part k i1], result[i0 i1 part]",
+    ),
+    "ifftn": (lambda x: fl.ifftn(x, (2,)), {"x": fl.c64(3, 2)}, "ifftn/axis_1/factor_2[part i0 k], result[i0 i1 part]"),
+    "rfftn": (
+        lambda x: fl.rfftn(x), {"x": fl.f32(3, 2)},
+        "rfftn/axis_1/factor_2[part i0 k], rfftn/axis_0/factor_3[part k i1], result[i0 i1 part]",
+    ),
+    "irfftn": (
+        lambda x: fl.irfftn(x), {"x": fl.c64(3, 2)},
+        "irfftn/axis_0/factor_3[part k i1], irfftn/axis_1/whole[part i0 i1], irfftn/axis_1[i0 i1]",
+    ),
+    "fftfreq": (lambda: fl.fftfreq(4), {}, "fftfreq[k]"),
+    "rfftfreq": (lambda: fl.rfftfreq(4), {}, "rfftfreq[k]"),
 }  # fmt: skip
 
 COLOUR, PLANE = {"x": fl.f32("n", 3, "h", "w")}, {"x": fl.f32("h", "w")}

@@ -174,7 +174,8 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     "full_like": (lambda x: fl.full_like(x, 1), {"x": X}, f"full_like[{FEATURES}]"),
 }  # fmt: skip
 VIEWS = [
-    "asarray", "broadcast_arrays", "broadcast_to", "constant", "diagonal", "edge", "expand_dims", "flatten", "flip", "matrix_transpose",
+    "asarray", "broadcast_arrays", "broadcast_to", "constant", "diagonal", "edge", "expand_dims", "fftshift", "flatten", "flip",
+    "ifftshift", "matrix_transpose",
     "meshgrid", "moveaxis", "pixel_shuffle", "pixel_unshuffle", "positive", "real", "rearrange", "reflect", "repeat", "reshape", "roll",
     "split", "squeeze", "swapaxes", "tile", "transpose", "unstack", "wrap",
 ]  # fmt: skip

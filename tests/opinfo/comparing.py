@@ -1,4 +1,5 @@
-"""One sample: the value and the gradient of an operator in the language, run by the interpreter in float64, beside PyTorch's."""
+"""One sample: the value and the gradient of an operator in the language, run by the interpreter in float64 or complex128, beside PyTorch's.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +43,20 @@ class Found:
 
 
 def compare(op: Any, own: str, call: Callable[..., Any], most: int | None = None, elements: int = 4096) -> Found:
-    """An operator on PyTorch's samples of it, `most` of them, of at most so many elements."""
+    """An operator on PyTorch's samples of it, `most` of them of each type, of at most so many elements."""
     found = Found(f"{op.name}{'.' + op.variant_test_name if op.variant_test_name else ''}", own)
-    dtype = next((d for d in (torch.float64, torch.int64, torch.bool) if d in op.dtypes), None)
-    if dtype is None:
+    real = next((d for d in (torch.float64, torch.int64, torch.bool) if d in op.dtypes), None)
+    types = [d for d in (real, torch.complex128) if d in op.dtypes]
+    if not types:
         found.left_out["of other types"] += 1
-        return found
+    for dtype in types:
+        _compare_in(found, op, call, dtype, None if most is None else found.ran + most, elements)
+    return found
+
+
+def _compare_in(found: Found, op: Any, call: Callable[..., Any], dtype: Any, most: int | None, elements: int) -> None:
     torch.manual_seed(0)
-    differentiable = dtype == torch.float64 and op.supports_autograd
+    differentiable = dtype in (torch.float64, torch.complex128) and op.supports_autograd
     for n, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=differentiable)):
         if most is not None and found.ran >= most:
             break
@@ -62,21 +69,20 @@ def compare(op: Any, own: str, call: Callable[..., Any], most: int | None = None
         except NotOffered as reason:
             found.left_out[str(reason)] += 1
         except fl.FluoriteError as error:
+            if error.problems[0].code == "A211":
+                found.left_out["complex numbers"] += 1
+                continue
             if error.problems[0].code == "A302" and any(t.ndim == 0 for t in operands):
                 found.left_out["an axis of a number"] += 1
                 continue
             found.wrong.append(f"{found.name} sample {n} {shown(sample)}: refused: {error.problems[0].text()}")
         except (TypeError, ValueError, KeyError, IndexError) as error:  # an argument that the adapter does not know
             found.wrong.append(f"{found.name} sample {n} {shown(sample)}: {type(error).__name__}: {error}")
-    return found
 
 
 def one(found: Found, number: int, op: Any, call: Callable[..., Any], sample: Any, operands: list[torch.Tensor]) -> None:
     """Compares one sample. Raises NotOffered, FluoriteError."""
     arrays = [as_array(t) for t in operands]
-    kinds = {a.dtype.name for a in arrays}
-    if "complex128" in kinds or any(isinstance(v, complex) for v in flat((sample.args, sample.kwargs))):
-        raise NotOffered("complex numbers")
     if any(a.ndim > 8 for a in arrays):
         raise NotOffered("more than eight axes")
     truth = [t for t in flat(op(sample.input, *sample.args, **sample.kwargs)) if isinstance(t, torch.Tensor)]
@@ -89,13 +95,12 @@ def one(found: Found, number: int, op: Any, call: Callable[..., Any], sample: An
         return list(results(call, sample, lambda _: next(left)))
 
     value = model(applied, arrays).run(*arrays)
-    check(found, number, sample, "value", [numbers(t) for t in truth], value, sum(a.size for a in arrays))
+    check(found, number, sample, "value", [as_array(t) for t in truth], value, sum(a.size for a in arrays))
     found.ran += 1
     if not wrt or not smooth:
         return
-    cotangents = [torch.from_numpy(g.standard_normal(numbers(t).shape)) for t in smooth]
-    seeds = [torch.view_as_complex(c) if t.is_complex() else c for t, c in zip(smooth, cotangents, strict=True)]
-    wanted = torch.autograd.grad(smooth, [operands[k] for k in wrt], seeds, allow_unused=True)
+    cotangents = [torch.from_numpy(cotangent(g, t)) for t in smooth]
+    wanted = torch.autograd.grad(smooth, [operands[k] for k in wrt], cotangents, allow_unused=True)
     places = [k for k, t in enumerate(truth) if t.requires_grad]
 
     def pulled(*given: Any) -> Any:
@@ -113,7 +118,7 @@ def one(found: Found, number: int, op: Any, call: Callable[..., Any], sample: An
 
     operands_and_seeds = [*arrays, *[c.numpy() for c in cotangents]]
     gradients = model(pulled, operands_and_seeds).run(*operands_and_seeds)
-    expected = [np.zeros(arrays[k].shape) if w is None else w.detach().numpy() for k, w in zip(wrt, wanted, strict=True)]
+    expected = [np.zeros(arrays[k].shape, arrays[k].dtype) if w is None else as_array(w) for k, w in zip(wrt, wanted, strict=True)]
     scale = max((float(np.abs(a).max(initial=0.0)) for c in cotangents for a in [c.numpy()]), default=0.0)
     check(found, number, sample, "gradient", expected, gradients, sum(a.size for a in operands_and_seeds), scale)
     found.gradients += 1
@@ -145,7 +150,7 @@ def distance(want: Array, have: Array, terms: int, least: float = 0.0) -> float:
     least `least`: terms of that size may have cancelled."""
     if not want.size:
         return 0.0
-    if want.dtype.kind != "f":
+    if want.dtype.kind not in "fc":
         return 0.0 if np.array_equal(want, have) else float("inf")
     with np.errstate(all="ignore"):
         same = (want == have) | (np.isnan(want) & np.isnan(have))
@@ -171,12 +176,13 @@ def model(fn: Callable[..., Any], arrays: list[Array]) -> fl.Graph:
 
 
 def as_array(t: torch.Tensor) -> Array:
-    return np.ascontiguousarray(t.detach().resolve_conj().numpy()).reshape(t.shape)
+    return np.ascontiguousarray(t.detach().resolve_conj().resolve_neg().numpy()).reshape(t.shape)
 
 
-def numbers(t: torch.Tensor) -> Array:
-    """A tensor as NumPy; complex numbers as pairs."""
-    return as_array(torch.view_as_real(t.resolve_conj()) if t.is_complex() else t)
+def cotangent(g: np.random.Generator, t: torch.Tensor) -> Array:
+    """Something that arrives at each element, complex where these are."""
+    made = np.asarray(g.standard_normal(tuple(t.shape)))
+    return np.asarray(made + 1j * g.standard_normal(tuple(t.shape)) if t.is_complex() else made)
 
 
 def flat(tree: Any) -> Iterator[Any]:

@@ -124,7 +124,8 @@ ELEMENTWISE: dict[str, tuple[str, Callable[..., Any]]] = {
         torch: (own, getattr(fl, own))
         for torch, own in {
             "neg": "negative", "bitwise_not": "invert", "mul": "multiply", "true_divide": "divide", "eq": "equal", "ne": "not_equal",
-            "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+            "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "angle": "angle", "conj": "conj", "real": "real",
+            "imag": "imag", "complex": "complex",
         }.items()
     },
     **{

@@ -220,25 +220,13 @@ def transform(fn: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
-def of_reals(x: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """PyTorch's fft takes real numbers too: here they are pairs."""
-    return fl.fft(fl.stack([x, x * 0], -1), n, dim, norm=norm or "backward")
-
-
-def inverse_of_reals(x: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    return fl.ifft(fl.stack([x, x * 0], -1), n, dim, norm=norm or "backward")
-
-
-def planes_of_reals(fn: Callable[..., Any]) -> Callable[..., Any]:
-    def apply(x: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-        unless(s is None and dim in ((-2, -1), [-2, -1]), "s= and dim=")
-        return fn(fl.stack([x, x * 0], -1), norm=norm or "backward")
+def transforms(fn: Callable[..., Any], axes: Any = None) -> Callable[..., Any]:
+    def apply(x: Any, s: Any = None, dim: Any = axes, norm: str | None = None) -> Any:
+        over = (dim,) if isinstance(dim, int) else dim
+        unless(axes is None or len(over) == len(axes), "other than two axes")
+        return fn(x, s, over, norm=norm or "backward")
 
     return apply
-
-
-def halves_of_reals(x: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    return fl.irfft(fl.stack([x, x * 0], -1), n, dim, norm=norm or "backward")
 
 
 def _windows() -> dict[str, tuple[str, Callable[..., Any]]]:
@@ -267,7 +255,9 @@ NETWORKS: dict[str, tuple[str, Callable[..., Any]]] = {
         for fn in (unfold, batch_norm, instance_norm, group_norm, layer_norm, rms_norm, local_response_norm, cosine_similarity, grid_sample)
     },
     "nn.functional.scaled_dot_product_attention": ("attention", attention), "nn.functional.interpolate": ("resize", interpolate),
-    "fft.fft": ("fft", of_reals), "fft.ifft": ("ifft", inverse_of_reals), "fft.rfft": ("rfft", transform(fl.rfft)),
-    "fft.irfft": ("irfft", halves_of_reals), "fft.fft2": ("fft2", planes_of_reals(fl.fft2)),
-    "fft.ifft2": ("ifft2", planes_of_reals(fl.ifft2)),
+    **{f"fft.{n}": (n, transform(getattr(fl, n))) for n in ("fft", "ifft", "rfft", "irfft")},
+    **{f"fft.{n}": (n, transforms(getattr(fl, n))) for n in ("fftn", "ifftn", "rfftn", "irfftn")},
+    **{f"fft.{n}": (n, transforms(getattr(fl, n), (-2, -1))) for n in ("fft2", "ifft2")},
+    "fft.fftshift": ("fftshift", lambda x, dim=None: fl.fftshift(x, dim)),
+    "fft.ifftshift": ("ifftshift", lambda x, dim=None: fl.ifftshift(x, dim)),
 }  # fmt: skip

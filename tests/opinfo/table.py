@@ -24,8 +24,8 @@ _LISTS = {
     ],
     "its result has the extent that it counts, here a declared one": ["histogram", "nonzero", "unique"],
     "it has no operand to differentiate by": [
-        "arange", "asarray", "cast", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like", "zeros",
-        "zeros_like",
+        "arange", "asarray", "cast", "empty", "empty_like", "eye", "fftfreq", "full", "full_like", "linspace", "ones", "ones_like",
+        "rfftfreq", "zeros", "zeros_like",
     ],
     "it is among the reductions of scatter_reduce": ["scatter_min"],
 }  # fmt: skip
