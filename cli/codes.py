@@ -232,6 +232,7 @@ RUN: dict[str, str] = {
     "R009": "The library of kernels cannot be loaded.",
     "R010": "A weights file cannot be read, is damaged, or lacks a tensor.",
     "R011": "The model calls a function of a Python module, fl.extern, that cannot be imported here.",
+    "R012": "The kernels use the tile registers of AMX, and the system does not let this process have them.",
     "R101": "An input is missing, or there are too many.",
     "R102": "An input is given twice, by position and by name.",
     "R103": "The method has no input of that name.",

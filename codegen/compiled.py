@@ -20,7 +20,7 @@ from fluorite.schedule.sections import AtMost, Between, Buckets
 from .cache import cached_file, key_of
 from .lowered import Lowered, extents_of, structure_hash
 from .runtime.manifest import FORMAT as MANIFEST_FORMAT
-from .statements import Call, Kernel, While, walk
+from .statements import Call, Kernel, While, allocations, walk
 from .target import CodeTarget
 from .twins import code_names
 from .workspace import workspace
@@ -30,9 +30,11 @@ TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
 EMISSION = (
     "angles",
     "casting",
+    "dot_products",
     "emit",
     "exponentials",
     "float_operations",
+    "fragments",
     "intrinsics",
     "lanes",
     "logarithms",
@@ -103,7 +105,7 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
         "fluorite": VERSION,
         "name": name,
         "toolchain": {"tvm": TVM, "tvm_ffi": TVM_FFI},
-        "target": compiled.target.manifest(),
+        "target": {**compiled.target.manifest(), **({"tiles": True} if _uses_tiles(compiled) else {})},
         "threads": compiled.plan.runtime.threads,
         "program": {"name": g.name, "structure": structure_hash(g)},
         "numerics": {"class": max((v.numerics for v in compiled.variants), key=("exact", "reassociates", "precision", "relaxed").index)},
@@ -114,6 +116,11 @@ def manifest(compiled: Compiled, name: str) -> dict[str, Any]:
         "methods": {m.name: _method(compiled, m) for m in g.methods},
         **({"externs": called} if (called := _externs(compiled)) else {}),
     }
+
+
+def _uses_tiles(compiled: Compiled) -> bool:
+    """Whether kernels use registers that the system has to be asked for."""
+    return any(b.memory == "tiles" for v in compiled.variants for k in v.kernels for b in allocations(k.body))
 
 
 def _externs(compiled: Compiled) -> dict[str, Any]:

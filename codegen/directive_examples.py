@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fluorite.algo.ops.casts import cast
 from fluorite.algo.ops.reductions import argmax
 from fluorite.algo.ops.reductions import sum as total
 from fluorite.algo.ops.views import edge
 from fluorite.algo.program import trace
 from fluorite.algo.trace import stage
-from fluorite.algo.types import f32
+from fluorite.algo.types import f32, i8, u8
 from fluorite.schedule import ExecutionPlan
 
 from .driver import lower_variants, prepared
@@ -40,6 +41,10 @@ def product(a: Any, w: Any) -> Any:
     return stage(lambda i, j: total(lambda k: a[i, k] * w[k, j]), name="product")
 
 
+def counted(a: Any, w: Any) -> Any:
+    return stage(lambda i, j: total(lambda k: cast(a[i, k], "int32") * cast(w[k, j], "int32")), name="product")
+
+
 def largest(a: Any) -> Any:
     return stage(lambda: argmax(lambda k: a[k]), name="at")
 
@@ -66,6 +71,11 @@ _STRIPS = "blur: [{split: {axis: y, factor: 8}}]"
 _BLOCKS = "blur: [{tile: {y: 4, x: 32}}, {gpu_blocks: [y_outer, x_outer]}, {gpu_threads: [y_inner, x_inner]}]"
 _AT = "{compute_at: {stage: blur, axis: y_inner}}"
 _KEPT = "{store_at: {stage: blur, axis: y_outer}}"
+_BYTES = "pack: {tensor: w, sizes: {j: 16, k: 4}, order: [j, k], into: w_packed}"
+_DOTS = (
+    f"{{{_BYTES}}}, {{split: {{axis: j, factor: 16}}}}, {{split: {{axis: k, factor: 4}}}}, "
+    "{reorder: [i, j_outer, k_outer, j_inner, k_inner]}"
+)
 _TILED = (
     "{stage_in: {read: w, into: w_tile}}, {split: {axis: k, factor: 2}}, {gpu_blocks: [i]}, {gpu_threads: [j]}, "
     "{reorder: [i, j, k_outer, k_inner]}"
@@ -118,6 +128,13 @@ EXAMPLES: dict[str, Example] = {
         "product: [{split: {axis: j, factor: 8}}, {reorder: [j_outer, i, j_inner, k]}]",
         "product: [{stage_in: {read: w, into: columns}}, {split: {axis: j, factor: 8}}, {reorder: [j_outer, i, j_inner, k]}], "
         "columns: [{compute_at: {stage: product, axis: j_outer}}]",
+    ),
+    "tensorize": Example(
+        counted,
+        {"a": u8(16, 32), "w": i8(32, 32)},
+        f"product: [{_DOTS}]",
+        f"product: [{_DOTS}, {{tensorize: {{axis: j_inner, intrinsic: avx512_vnni}}}}]",
+        "{kind: llvm, cpu: cascadelake}",
     ),
     "rfactor": Example(summed, _LINE, "", "s: [{rfactor: {axis: k, factor: 8}}]"),
     "find_best": Example(largest, _LINE, "", "at: [find_best]"),

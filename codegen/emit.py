@@ -16,7 +16,7 @@ from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
 from fluorite.algo.linear import bounds, is_index
 from fluorite.algo.rewriting import landings, walk
 
-from . import synchronising
+from . import fragments, synchronising
 from .casting import cast, constant, rounded
 from .intrinsics import INTRINSICS
 from .narrow_floats import FORMATS
@@ -33,9 +33,12 @@ from .statements import (
     For,
     If,
     Kernel,
+    MultiplyFragments,
     Sequence,
+    StartFragments,
     Statement,
     Store,
+    StoreFragments,
     WaitGroup,
     Weave,
     While,
@@ -106,6 +109,9 @@ class _Emitter:
                 return self.combed(s)
             case Barrier() | AsyncCopy() | CommitGroup() | WaitGroup():
                 return synchronising.emitted(s, self.buffers, self.index, self.serial)
+            case StartFragments() | MultiplyFragments() | StoreFragments():
+                steps = self.flat(s)
+                return steps[0] if len(steps) == 1 else tirx.SeqStmt(steps)
             case Call():
                 raise InternalError("code for what is called on the host")
         raise TypeError(type(s))
@@ -113,6 +119,10 @@ class _Emitter:
     def flat(self, s: Statement) -> list[Any]:
         if isinstance(s, Sequence):
             return [x for p in s.body for x in self.flat(p)]
+        if isinstance(s, Allocate) and s.buffer.memory == "tiles":  # the instructions name the registers
+            return self.flat(s.body)
+        if isinstance(s, StartFragments | MultiplyFragments | StoreFragments):
+            return list(fragments.emitted(s, self.buffers, self.dtypes, self.index))
         if isinstance(s, Allocate):
             saved, self.memo = self.memo, {}
             room = tuple(max(n, 1) if isinstance(n, int) else n for n in s.buffer.shape)  # TVM does not allocate nothing

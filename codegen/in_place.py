@@ -16,7 +16,23 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import reads, rewrite
 from fluorite.algo.stages import Stage
 
-from .statements import Allocate, Call, Comb, Deal, Fetch, For, If, Kernel, Statement, Store, Weave, While, sequence
+from .statements import (
+    Allocate,
+    Call,
+    Comb,
+    Deal,
+    Fetch,
+    For,
+    If,
+    Kernel,
+    MultiplyFragments,
+    Statement,
+    Store,
+    StoreFragments,
+    Weave,
+    While,
+    sequence,
+)  # fmt: skip
 from .statements import Sequence as Several
 from .statements import walk as statements
 
@@ -76,6 +92,10 @@ def _is_safe(s: Statement, new: int, old: int) -> bool:
             return s.source != old and new not in ((s.part,) if isinstance(s, Comb) else s.parts)
         case Weave():
             return s.target != new and old not in s.parts
+        case MultiplyFragments():
+            return old not in (s.a.buffer, s.b.buffer)
+        case StoreFragments():
+            return s.to.buffer != new
     return True
 
 

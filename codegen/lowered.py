@@ -14,7 +14,7 @@ from fluorite.algo.extent import symbols_of
 from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import reads, walk
 from fluorite.algo.stages import Stage
-from fluorite.schedule.directives import Directive, GpuThreads, Reorder, Rfactor, Tile
+from fluorite.schedule.directives import Directive, GpuThreads, Reorder, Rfactor, Tensorize, Tile
 from fluorite.schedule.grouping import Group
 from fluorite.schedule.loop_checks import SHAPING, keeps_order
 from fluorite.schedule.nest import THREAD, Nest, shape
@@ -58,10 +58,20 @@ class Lowered:
 
 
 def numerics_class(scheduled: Scheduled) -> NumericsClass:
-    """precision where numbers are rounded to narrower types; else exact unless some directive changes the order of a reduction's sums."""
-    if scheduled.casts:
+    """precision where numbers are rounded to narrower types, or an instruction takes subnormal ones for 0; else exact unless some
+    directive changes the order of a reduction's sums."""
+    if scheduled.casts or _flushing(scheduled) is not None:
         return "precision"
     return "exact" if _reassociating(scheduled) is None else "reassociates"
+
+
+def _flushing(scheduled: Scheduled) -> tuple[str, Directive] | None:
+    """The first stage whose floats an instruction adds up, and its directive."""
+    for s in scheduled.graph.stages:
+        d = next((d for d in scheduled.chosen.get(s.path, ()) if isinstance(d, Tensorize)), None)
+        if d is not None and kind(s.dtype) == "float":
+            return s.path, d
+    return None
 
 
 def _reassociating(scheduled: Scheduled) -> tuple[str, Directive] | None:
@@ -133,9 +143,9 @@ def kernel_plan(scheduled: Scheduled, group: Group, number: int, suffix: str = "
     method = stages[-1].method
     inner = stages[-1].path[len(method) + 1 :] or stages[-1].name
     name = re.sub(r"\W", "_", f"{method}_{number}_{inner}{suffix}")[:120]
-    return KernelPlan(
-        name, stages, group.outputs, {s.id: scheduled.directives.get(s.id, ()) for s in stages}, group.placements, scheduled.machine.is_gpu
-    )
+    directives = {s.id: scheduled.directives.get(s.id, ()) for s in stages}
+    machine = scheduled.machine
+    return KernelPlan(name, stages, group.outputs, directives, group.placements, machine.is_gpu, machine.features)
 
 
 def _is_setup(g: Graph, plan: KernelPlan, fixed: set[int]) -> bool:
@@ -159,6 +169,10 @@ def _depends_on_extents(s: Stage) -> bool:
 def _above(scheduled: Scheduled) -> list[Problem]:
     """P301: the plan does not allow what its own schedule does to a reduction. The default scheduler keeps to what is allowed."""
     allowed, found = scheduled.plan.numerics, _reassociating(scheduled)
+    if (flushed := _flushing(scheduled)) is not None and not allowed.allows("precision") and not scheduled.casts:
+        path, d = flushed
+        asked = f"{d.label()} of {path.rsplit('/', 1)[-1]}: instructions for bfloat16 take subnormal numbers for 0, of class precision"
+        return [d.at().problem("P301", asked, f"the plan allows {allowed.allow}", ("numerics: {allow: precision}",), path=path)]
     if found is None or allowed.allows("reassociates"):
         return []
     path, d = found

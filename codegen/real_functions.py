@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from .dot_products import FUNCTIONS as DOTS
 from .float_operations import lowered
 from .narrow_floats import FUNCTIONS as NARROW
 from .transcendental import EXACT, FUNCTIONS, definitions, symbol
@@ -54,7 +55,7 @@ def _on_device(name: str, call: Any) -> Any:
     return tirx.call_pure_extern(call.ty, name, *call.args)
 
 
-_ALL = (*FUNCTIONS, *EXACT, *WHOLE, *NARROW)
+_ALL = (*FUNCTIONS, *EXACT, *WHOLE, *NARROW, *DOTS)
 _OPERATIONS = {name: register_operation(f"fluorite.{name}", partial(_on_device, name)) for name in sorted(_ALL)}
 _NAMES = {f"fluorite.{name}": name for name in _ALL}
 

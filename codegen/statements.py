@@ -6,19 +6,17 @@ Expressions are those of the algorithm; a Read names a buffer by id. Buffer ids 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from fluorite.algo.expr import Axis, Expr, binary
+from fluorite.algo.expr import Axis, Expr
 from fluorite.algo.extent import Extent
-from fluorite.algo.linear import simplify
 from fluorite.algo.printing import show
-from fluorite.algo.rewriting import substitute
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory of a stage, a leaf or an accumulator. `memory`: global (a kernel argument), workspace, local, shared.
+    """Memory of a stage, a leaf or an accumulator. `memory`: global (a kernel argument), workspace, local, shared, tiles (of AMX).
 
     `rotates`: its first dimension is parts that are written in turn; in shared memory the kernel has barriers of its own for it.
     """
@@ -157,10 +155,52 @@ class Call:
     ranks: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class Matrix:
+    """A small matrix in a buffer: its first element, and how many elements there are from one row (or group of rows) to the next."""
+
+    buffer: int
+    index: tuple[Expr, ...]
+    row: Expr
+
+
+@dataclass(frozen=True)
+class StartFragments:
+    """Every fragment, which is what an instruction adds to, is 0."""
+
+    intrinsic: str
+    fragments: int
+    count: int
+
+
+@dataclass(frozen=True)
+class MultiplyFragments:
+    """fragment[p] += a[p] x b[p] by one instruction for every point p of the grid, in row-major order."""
+
+    intrinsic: str
+    fragments: int
+    grid: tuple[tuple[Axis, int], ...]
+    a: Matrix
+    b: Matrix
+
+
+@dataclass(frozen=True)
+class StoreFragments:
+    """to[p] = fragment[p] for every point p of the grid."""
+
+    intrinsic: str
+    fragments: int
+    grid: tuple[tuple[Axis, int], ...]
+    to: Matrix
+
+
 Synchronisation = Barrier | AsyncCopy | CommitGroup | WaitGroup
 """What only the threads of a GPU do."""
 
-Statement = Call | Store | Fetch | If | For | While | Sequence | Allocate | Deal | Weave | Comb | Synchronisation
+Tensors = StartFragments | MultiplyFragments | StoreFragments
+"""What the instructions of `schedule.intrinsics` do."""
+
+Statement = Call | Store | Fetch | If | For | While | Sequence | Allocate | Deal | Weave | Comb | Synchronisation | Tensors
 
 
 @dataclass(frozen=True)
@@ -245,30 +285,11 @@ def transform(s: Statement, rule: Callable[[Statement], Statement | None]) -> St
     return new if changed is None else changed
 
 
-def moved(s: Statement, var: Axis, by: Expr) -> Statement:
-    """The statement as it is where the loop variable is larger by `by`."""
-
-    def at(e: Expr) -> Expr:
-        return simplify(substitute(e, {var: binary("add", var, by)}), {})
-
-    def all_at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(map(at, index))
-
-    def rule(n: Statement) -> Statement | None:
-        match n:
-            case Store():
-                return Store(n.buffer, all_at(n.index), at(n.value))
-            case Fetch() | Weave() | Comb():
-                return replace(n, index=all_at(n.index))
-            case AsyncCopy():
-                return replace(n, index=all_at(n.index), at=all_at(n.at))
-            case If() | While():
-                return replace(n, condition=at(n.condition))
-            case For():
-                return replace(n, low=at(n.low), extent=at(n.extent))
-        return None
-
-    return transform(s, rule)
+def _unlike(label: str, var: Axis, axes: Mapping[Axis, str]) -> str:
+    """The label of a loop inside these, with a prime for each that has the same."""
+    while any(a == label and v is not var for v, a in axes.items()):
+        label += "'"
+    return label
 
 
 def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axis, str]) -> Iterator[str]:
@@ -278,7 +299,25 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
     def text(e: Expr) -> str:
         return show(e, lambda i: names.get(i, f"%{i}"), axes)
 
+    def matrix(x: Matrix, known: Mapping[Axis, str]) -> str:
+        *index, row = (show(e, lambda i: names.get(i, f"%{i}"), known) for e in (*x.index, x.row))
+        return f"{names.get(x.buffer, x.buffer)}[{', '.join(index)} ...{f', rows {row} apart' if row != '0' else ''}]"
+
+    def points(grid: tuple[tuple[Axis, int], ...]) -> tuple[str, str, Mapping[Axis, str]]:
+        known = dict(axes)
+        for a, _ in grid:
+            known[a] = _unlike(a.name, a, known)
+        return f"[{', '.join(known[a] for a, _ in grid)}]" if grid else "", "".join(f" for {known[a]} in 0..{n}" for a, n in grid), known
+
     match s:
+        case StartFragments():
+            yield f"{pad}{names[s.fragments]} = 0, of {s.intrinsic}"
+        case MultiplyFragments():
+            at, loops, known = points(s.grid)
+            yield f"{pad}{names[s.fragments]}{at} += {s.intrinsic}({matrix(s.a, known)}, {matrix(s.b, known)}){loops}"
+        case StoreFragments():
+            at, loops, known = points(s.grid)
+            yield f"{pad}{matrix(s.to, known)} = {names[s.fragments]}{at}{loops}"
         case Store():
             yield f"{pad}{names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}] = {text(s.value)}"
         case Call():
@@ -314,9 +353,7 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
         case For():
             kind = "" if s.kind == "serial" else f"{s.kind}{'.' + s.lane if s.lane else ''} "
             low = text(s.low)
-            label = s.name
-            while any(a == label and v is not s.var for v, a in axes.items()):
-                label += "'"
+            label = _unlike(s.name, s.var, axes)
             yield f"{pad}{kind}for {label} in {low}..{text(s.extent) if low == '0' else f'{low} + ({text(s.extent)})'}:"
             yield from _lines(s.body, depth + 1, names, {**axes, s.var: label})
         case While():

@@ -18,7 +18,7 @@ from .runtime.host import cpu_features
 
 # LLVM's own detection names some machines after an older relative and then leaves instructions out, so features decide.
 _LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("sapphirerapids", ("amx_tile", "avx512_bf16", "avx512_fp16", "avx512_vbmi2")),
+    ("sapphirerapids", ("amx_tile", "amx_int8", "amx_bf16", "avx512_bf16", "avx512_fp16", "avx512_vbmi2")),
     ("cooperlake", ("avx512_bf16", "avx512_vnni")),
     ("icelake-server", ("avx512_vbmi2", "avx512_vnni", "avx512bw", "gfni")),
     ("cascadelake", ("avx512_vnni", "avx512bw")),
@@ -117,13 +117,22 @@ def _cpu(target: Target, contract: bool, threads: int) -> CodeTarget:
         width = next((w for f, w in _VECTOR_BYTES if f in at_least), 16)
     elif name == "native":
         name = _detected()
-    attributes = [f"+{f.replace('_', '')}" if f.startswith("avx512_") else f"+{f}" for f in target.features] + (
-        [] if contract else ["-fma", "-fma4"]
-    )
+    attributes = [f"+{_attribute(f)}" for f in target.features] + ([] if contract else ["-fma", "-fma4"])
     config: list[tuple[str, Any]] = [("kind", "llvm"), ("mcpu", name), ("num-cores", threads), ("cl-opt", (_UNMASKED,))]
     if attributes:
         config.append(("mattr", tuple(attributes)))
-    return CodeTarget("llvm", name, needed, Machine("llvm", width, 32 if width == 64 else 16, threads, *_caches()), tuple(config))
+    machine = Machine("llvm", width, 32 if width == 64 else 16, threads, *_caches(), features=needed)
+    return CodeTarget("llvm", name, needed, machine, tuple(config))
+
+
+def _attribute(feature: str) -> str:
+    """LLVM's name of a feature that /proc/cpuinfo names."""
+    match feature.split("_")[0]:
+        case "avx512":
+            return feature.replace("_", "")
+        case "amx":
+            return feature.replace("_", "-")
+    return feature
 
 
 def _flags_of(cpu: str) -> tuple[str, ...]:

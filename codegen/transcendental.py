@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import angles, exponentials, logarithms, narrow_floats, whole_numbers
+from . import angles, dot_products, exponentials, logarithms, narrow_floats, whole_numbers
 from .lanes import FORMATS, Function, Lanes, Text, Value
 
 _BOTH: dict[str, Function] = {
@@ -42,6 +42,11 @@ def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
             continue
         if name in narrow_floats.FUNCTIONS:
             part, needed = narrow_floats.definition(name, symbol(name, dtype, lanes), lanes)
+            parts.append(part)
+            declared |= needed
+            continue
+        if name in dot_products.FUNCTIONS:
+            part, needed = dot_products.definition(name, symbol(name, dtype, lanes), lanes)
             parts.append(part)
             declared |= needed
             continue

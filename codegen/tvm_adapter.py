@@ -49,6 +49,19 @@ def external(name: str, *args: Any) -> Any:
     return tirx.Evaluate(tirx.call_extern("void", name, *args))
 
 
+def processor_instruction(name: str, *args: Any) -> Any:
+    """The call of one of LLVM's functions for instructions that change registers or memory."""
+    return tirx.Evaluate(tirx.call_llvm_intrin("void", name, *args))
+
+
+def local_words(name: str, words: list[int]) -> tuple[list[Any], Any]:
+    """Statements that put 64-bit words on the stack, and their address."""
+    buffer = tirx.decl_buffer([len(words)], "int64", name, scope="local", data_alignment=64)
+    stores = [tirx.BufferStore(buffer, tirx.IntImm("int64", w), [tirx.IntImm("int64", n)]) for n, w in enumerate(words)]
+    first = element_address(buffer, [tirx.IntImm("int64", 0)])
+    return [tirx.AllocBuffer(buffer, {"disable_lower_builtin": tirx.IntImm("bool", 1)}), *stores], first
+
+
 ROTATING = "shared.rotating"
 """The scope of shared memory that has barriers of its own, until those for the rest have been put in."""
 

@@ -197,6 +197,17 @@ CODES: dict[str, str] = {
         "computed inside it, nothing shares a kernel with it, and its inputs are as the algorithm says."
     ),
     "P275": "An fl.extern calls a function of Python's, which the kernels of a GPU do not.",
+    "P280": (
+        "tensorize replaces the innermost loops of a sum of products by one instruction. The types, the loops and their extents have to be "
+        "those of the instruction; what else lies inside the reduction is constant and written out."
+    ),
+    "P281": (
+        "An instruction reads its operands in an order of its own: k along the first, and in the other 4 bytes of k side by side for each "
+        "column. pack makes such a copy, and fills it up with zeros where extents do not divide."
+    ),
+    "P282": (
+        "The target does not have the instruction. target: {cpu: ..., features: [...]} says what code may rely on; native is this machine."
+    ),
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."

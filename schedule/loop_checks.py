@@ -13,7 +13,21 @@ from fluorite.algo.rewriting import walk
 from fluorite.algo.stages import Stage
 
 from . import ordering
-from .directives import ComputeAt, Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Split, StoreAt, Tile, Unroll, Vectorize
+from .directives import (
+    ComputeAt,
+    Directive,
+    Fuse,
+    GpuBlocks,
+    GpuThreads,
+    Parallel,
+    Reorder,
+    Split,
+    StoreAt,
+    Tensorize,
+    Tile,
+    Unroll,
+    Vectorize,
+)
 from .grouping import Placement
 from .machine import Machine
 from .nest import UNROLLED, VECTOR, Nest, shape
@@ -22,7 +36,7 @@ from .placing import between
 from .recurrences import clock_problems, not_within, placement_problems
 from .unscheduled import scatters, sorts, unscheduled
 
-SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads)
+SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads, Tensorize)
 _OPERATIONS, _LOOP, _COPIES = 4096, 8, 16
 """How many operations unrolled loops may write out, and how many each counts as with a loop around it; copies that are always allowed."""
 _OF_WHOLE_STAGES = ("P207", "P211", "P226")  # a stage that is computed at a loop has shorter extents there: lowering checks those

@@ -10,7 +10,8 @@ from fluorite.algo.dtypes import held, itemsize
 @dataclass(frozen=True)
 class Machine:
     """`kind` llvm, cuda or opencl; `vector_bytes` of the widest vector, `registers` of that width, `cores`, cache sizes in bytes; `arch` is
-    the number of the oldest NVIDIA architecture that code is made for, 0 where it is for none."""
+    the number of the oldest NVIDIA architecture that code is made for, 0 where it is for none; `features` are those of the processor
+    that code may use, by their names in /proc/cpuinfo."""
 
     kind: str = "llvm"
     vector_bytes: int = 64
@@ -21,6 +22,7 @@ class Machine:
     threads_per_block: int = 1024
     shared_bytes: int = 48 << 10
     arch: int = 0
+    features: tuple[str, ...] = ()
 
     @property
     def is_gpu(self) -> bool:

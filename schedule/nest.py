@@ -22,6 +22,7 @@ from .directives import (
     Parallel,
     Reorder,
     Split,
+    Tensorize,
     Tile,
     Unroll,
     Vectorize,
@@ -32,6 +33,8 @@ from .notation.yaml_reader import nearest
 _FAR, _FARTHEST = 1 << 20, 1 << 31
 """Iterations that a split may make although its loop has fewer: where the extent is a number, and where it is not."""
 SERIAL, PARALLEL, VECTOR, UNROLLED, BLOCK, THREAD = "serial", "parallel", "vectorized", "unrolled", "block", "thread"
+TENSOR = "tensorized"
+"""Part of what one instruction computes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +145,7 @@ def shape(
                 order.append(Unroll(axis=f"{a}_inner", marks=d.marks))
             case _:
                 order.append(d)
-    marks = [d for d in order if isinstance(d, Parallel | Vectorize | Unroll | GpuBlocks | GpuThreads)]
+    marks = [d for d in order if isinstance(d, Parallel | Vectorize | Unroll | GpuBlocks | GpuThreads | Tensorize)]
     for d in [d for d in order if isinstance(d, Split | Tile | Reorder | Fuse)] + marks:
         try:
             nest = _apply(nest, d)
@@ -195,6 +198,11 @@ def _apply(nest: Nest, d: Directive) -> Nest:
             return _mark(nest, a, VECTOR, d)
         case Unroll(axis=a):
             return _mark(nest, a, UNROLLED, d)
+        case Tensorize(axis=a):
+            _take(nest, a, d, d.at("axis"))
+            for name in nest.names[nest.position(a) :]:
+                nest = _mark(nest, name, TENSOR, d)
+            return nest
         case GpuBlocks(loops=loops) | GpuThreads(loops=loops):
             kind = BLOCK if isinstance(d, GpuBlocks) else THREAD
             for lane, name in zip("xyz", reversed(loops), strict=False):

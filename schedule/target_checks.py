@@ -8,7 +8,8 @@ from fluorite.algo.errors import Problem
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 
-from .directives import Directive, Fetch, Fold, GpuBlocks, GpuThreads, Parallel, Prefetch, SoftwarePipeline, StoreAt, StoreIn
+from .directives import Directive, Fetch, Fold, GpuBlocks, GpuThreads, Parallel, Prefetch, SoftwarePipeline, StoreAt, StoreIn, Tensorize
+from .intrinsics import INTRINSICS, available
 from .machine import Machine
 from .notation.places import NOWHERE
 
@@ -59,9 +60,28 @@ def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:
             why = f"cp.async came with sm_{_ASYNCHRONOUS}" if gpu else "its copies pass through registers; it reads ahead by itself"
             place, code, asked = d.at("asynchronous"), "P265" if gpu else "P250", f"software_pipeline: asynchronous on {on}"
             try_ = ("asynchronous: false", f"target: {{kind: cuda, arch: sm_{_ASYNCHRONOUS}}}")
+        case Tensorize(intrinsic=name) if name != "auto" and name not in INTRINSICS:
+            place, code, asked = d.at("intrinsic"), "P280", f"tensorize: there is no intrinsic {name}"
+            why, try_ = f"there are {', '.join(INTRINSICS)}", ("auto",)
+        case Tensorize(intrinsic=name) if not _has(machine, name):
+            place, code, asked = d.at("intrinsic"), "P282", f"tensorize: {name}"
+            why = f"the target {f'has no {_lacking(machine, name)}' if not gpu else 'is a GPU, and these are instructions of processors'}"
+            there = ", ".join(i.name for i in available(machine.features))
+            try_ = (f"it has {there}" if there else "target: {cpu: sapphirerapids}", "vectorize")
         case _:
             return None
     return place.problem(code, asked, why, try_, path=s.path, source=s.source)
+
+
+def _has(machine: Machine, intrinsic: str) -> bool:
+    found = available(machine.features)
+    return bool(found) if intrinsic == "auto" else INTRINSICS[intrinsic] in found
+
+
+def _lacking(machine: Machine, intrinsic: str) -> str:
+    """The processor's features without which the intrinsic is not there."""
+    wanted = INTRINSICS[intrinsic].features if intrinsic != "auto" else tuple(INTRINSICS)
+    return ", ".join(f for f in wanted if f not in machine.features)
 
 
 __all__ = ["wrong_target"]

@@ -10,7 +10,7 @@ from fluorite.algo.extent import Extent, at_most, ceildiv, exact_quotient, nonne
 from fluorite.algo.linear import Ranges, bounds, simplify
 from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
-from fluorite.schedule.nest import THREAD, UNROLLED, VECTOR, shape
+from fluorite.schedule.nest import TENSOR, THREAD, UNROLLED, VECTOR, shape
 from fluorite.schedule.notation.places import NOWHERE
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
 from fluorite.schedule.storage_rewrites import pads_of
@@ -139,14 +139,17 @@ def consumers_inside(work: Context, s: Stage, owner: Placed, boxes: dict[int, Bo
 
 
 def constant_axes(work: Context, s: Stage, box: Sequence[Interval]) -> set[Axis]:
-    """Axes with a loop that must be constant and not longer than the box: unrolled, vectorised, or dealt to threads."""
+    """Axes with a loop that must be constant and not longer than the box: unrolled, vectorised, tensorized, or dealt to threads."""
     nest = unscheduled(s, work.plan.gpu, [i.bound for i in box])
     nest, _ = shape(nest, placing.shaping(work, s), work.native, s.dtype)
     marked = (
-        {loop.var for loop in nest.loops if loop.kind in (VECTOR, UNROLLED, THREAD)}
+        {loop.var for loop in nest.loops if loop.kind in (VECTOR, UNROLLED, THREAD, TENSOR)}
         if not work.plan.gpu
         else {loop.var for loop in nest.loops}
     )
+    if any(loop.kind == TENSOR for loop in nest.loops):  # what is inside the reduction is written out
+        first = next((n for n, loop in enumerate(nest.loops) if loop.reduction), 0)
+        marked |= {loop.var for loop in nest.loops[first:]}
     out: set[Axis] = set()
     for a in s.axes:
         used = set(axes_of(nest.value(a)))

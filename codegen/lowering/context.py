@@ -30,6 +30,7 @@ class KernelPlan:
     directives: Mapping[int, tuple[Directive, ...]]
     placements: Mapping[int, Placement]
     gpu: bool = False
+    features: tuple[str, ...] = ()  # of the processor, that code may use
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,22 @@ from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, L
 from fluorite.schedule.regions import Box
 
 from ..statements import Allocate, Buffer, For, If, Statement, sequence
-from . import bounding, checks, following, guarding, logic, pipelining, placing, prefetching, reducing, sliding, stepping, storing, tiling
+from . import (
+    bounding,
+    checks,
+    following,
+    guarding,
+    logic,
+    pipelining,
+    placing,
+    prefetching,
+    reducing,
+    sliding,
+    stepping,
+    storing,
+    tensorizing,
+    tiling,
+)
 from .context import Context, Placed
 
 
@@ -29,6 +44,8 @@ def loops(work: Context, p: Placed, k: int) -> Statement:
 
 def loop_and_rest(work: Context, p: Placed, k: int) -> Statement:
     nest = p.nest
+    if (made := tensorizing.statements(work, p, k)) is not None:
+        return made
     first_reduction = next((n for n, loop in enumerate(nest.loops) if loop.reduction), None)
     if k == first_reduction and p.stage.id not in work.initialised:
         work.initialised.add(p.stage.id)

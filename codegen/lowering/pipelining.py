@@ -22,9 +22,10 @@ from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import SoftwarePipeline
 from fluorite.schedule.nest import BLOCK, SERIAL, THREAD, Loop, missing_loop
 
-from ..statements import Allocate, Barrier, CommitGroup, For, Statement, WaitGroup, moved, sequence
+from ..statements import Allocate, Barrier, CommitGroup, For, Statement, WaitGroup, sequence
 from . import copying, following, looping, placing, prefetching, stepping, tiling
 from .context import Context, Placed
+from .moving import moved
 
 
 def asked(work: Context, p: Placed, loop: Loop) -> SoftwarePipeline | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,26 @@ def cpu_features() -> frozenset[str] | None:
         if key.strip() in ("flags", "Features"):
             return frozenset(value.lower().split())
     return None
+
+
+@cache
+def tiles_allowed() -> bool:
+    """Whether the system lets this process use the tile registers of AMX, for which it has to be asked."""
+    try:
+        return bool(ctypes.CDLL(None).syscall(_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA = 158, 0x1023, 18
+"""Of Linux on x86-64: a system call, what is asked of it, and for which state of the processor."""
+
+
+def refused_tiles(name: str, target: Mapping[str, Any]) -> Iterator[Problem]:
+    """R012 where kernels use tile registers and the system does not allow it."""
+    if target.get("tiles") and not tiles_allowed():
+        why = f"{name} uses the tile registers of AMX, which this system does not let the process have"
+        yield artifact_problem("R012", why, "Linux 5.16 or later, outside a sandbox that forbids it", "build it without tensorize by amx")
 
 
 def problems(name: str, target: dict[str, Any], toolchain: dict[str, Any], features: frozenset[str] | None) -> Iterator[Problem]:

@@ -38,6 +38,8 @@ def open_folder(folder: str | Path) -> tuple[Manifest, Callable[[str], Function]
         raise artifact_error(*wrong)
     arrays = _parameters(folder, manifest)
     count = threads.chosen(raw.get("threads", "all"))
+    if wrong := list(host.refused_tiles(manifest.name, raw.get("target", {}))):
+        raise artifact_error(*wrong)
     library.load_runtime(folder / library.RUNTIME)
     called = externs(raw)
     function, parallel = _functions(folder / KERNELS)
@@ -72,6 +74,8 @@ def assemble(
     Copies the parameters, in the types in which the model stores them. `functions` are those of the externs, by path. Raises ArtifactError.
     """
     count = threads.chosen(manifest.get("threads", "all"))
+    if wrong := list(host.refused_tiles(manifest["name"], manifest["target"])):
+        raise artifact_error(*wrong)
     library.load_runtime(library.installed_runtime() or Path(library.RUNTIME))
     found, parallel = _functions(kernels.absolute())
     function = with_externs(found, externs(manifest, functions or {}))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from .base import DIRECTIVES, STEPS, Directive
 from .gpu import Fetch, GpuBlocks, GpuThreads
-from .later import GpuLanes, GpuVthreads, GpuWarps, Tensorize
+from .later import GpuLanes, GpuVthreads, GpuWarps
 from .loops import ComputeAt, ComputeInline, ComputeRoot, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from .pipelining import SoftwarePipeline
 from .rewrites import Cache, FindBest, Pack, Rfactor, StageIn
 from .storage import Align, Fold, Layout, Pad, Prefetch, StoreAt
+from .tensorizing import Tensorize
 
 __all__ = [
     "DIRECTIVES",

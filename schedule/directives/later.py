@@ -12,22 +12,6 @@ from .base import Directive, Name, fill_in, loops_of
 from .loops import LOOP
 
 
-@dataclass(frozen=True)
-class Tensorize(Directive):
-    """Replace the loops from `axis` inwards by a hardware instruction.
-
-    Legal where these loops are what the instruction computes, of its types and extents: four products of uint8 and int8 added to an int32
-    (vpdpbusd, of AVX512-VNNI), or the tile of a tensor core (mma).
-    Gains: several times the products of vectors.
-    Costs: operands in the instruction's own order.
-    """
-
-    built: ClassVar[bool] = False
-    missing: ClassVar[str] = "no nest is matched with vpdpbusd or mma yet; vectorize and unroll use the plain vector instructions"
-    axis: Name
-    intrinsic: Name = "auto"
-
-
 @dataclass(frozen=True, init=False)
 class GpuVthreads(Directive):
     """Strided register tiles: each thread takes the iterations of these loops at a stride."""
@@ -44,6 +28,7 @@ class GpuWarps(Directive):
     """Give a loop to whole warps, for tensor cores."""
 
     built: ClassVar[bool] = False
+    missing: ClassVar[str] = "instructions of tensor cores are not among the intrinsics of tensorize yet"
     axis: Name
 
 

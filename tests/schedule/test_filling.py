@@ -281,5 +281,5 @@ def test_no_text_breaks_the_parser(text: str) -> None:
 
 
 def test_a_directive_that_is_not_built_says_what_it_would_need() -> None:
-    (one,) = ExecutionPlan.from_yaml("schedule: {s: [{tensorize: k}]}", "p.yaml").problems()
-    assert "the directive tensorize is not built yet" in one.text() and "vpdpbusd or mma" in one.text()
+    (one,) = ExecutionPlan.from_yaml("schedule: {s: [{gpu_warps: k}]}", "p.yaml").problems()
+    assert "the directive gpu_warps is not built yet" in one.text() and "tensor cores" in one.text()

@@ -1,0 +1,84 @@
+"""Where the elements of small matrices lie in memory: what an instruction reads, against what a stage reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr, binary
+from fluorite.algo.extent import Extent
+from fluorite.algo.linear import Ranges, linear, simplify, within
+from fluorite.algo.rewriting import axes_of, rewrite, substitute
+from fluorite.algo.stages import Stage
+from fluorite.algo.tensor import conjuncts
+
+from . import logic
+from .context import Context, Placed
+
+
+def offsets(index: Sequence[Expr], shape: Sequence[Extent], loops: Mapping[Axis, int], ranges: Ranges) -> dict[Axis, list[Extent]] | None:
+    """By each loop: how many elements further its iterations are than its first. None where that depends on other loops."""
+    strides: list[Extent] = [1]
+    for n in reversed(shape[1:]):
+        strides.insert(0, strides[0] * n)
+    if any(sum(a in loops for a in set(axes_of(atom))) > 1 for i in index for atom in linear(i).atoms):
+        return None
+    found: dict[Axis, list[Extent]] = {}
+    for loop, n in loops.items():
+        first = [simplify(substitute(i, {loop: as_expr(0)}), ranges) for i in index]
+        found[loop] = []
+        for v in range(n):
+            total: Extent = 0
+            for i, start, stride in zip(index, first, strides, strict=True):
+                moved = linear(simplify(binary("sub", substitute(i, {loop: as_expr(v)}), start), ranges))
+                if moved.terms:
+                    return None
+                total = total + moved.constant * stride
+            found[loop].append(total)
+    return found
+
+
+def start_of(index: Sequence[Expr], loops: Mapping[Axis, int], ranges: Ranges) -> tuple[Expr, ...]:
+    """The index at the first iteration of every loop."""
+    return tuple(simplify(substitute(i, {loop: as_expr(0) for loop in loops}), ranges) for i in index)
+
+
+def is_zero_beyond(work: Context, p: Placed, read: Read, value: Expr, limit: Expr, loops: Mapping[Axis, int]) -> bool:
+    """Whether what p reads here is there, and 0, wherever value >= limit: a pack fills up with zeros. `loops` are the innermost ones."""
+    index = tuple(simplify(rewrite(i, lambda n: p.values.get(n) if isinstance(n, Axis) else None), work.ranges) for i in read.index)
+    source = work.graph[read.source]
+    moving = set(axes_of(value))
+    inside = (within(i, n, work.ranges) for i, n in zip(index, source.shape, strict=True) if moving & set(axes_of(i)))
+    if not isinstance(source, Stage) or not all(inside):
+        return False
+    return _filled(work, source, index, binary("sub", value, limit), {a: n for a, n in loops.items() if a in moving})
+
+
+def _same(work: Context, x: Expr, y: Expr, loops: Mapping[Axis, int]) -> bool:
+    """Whether two index expressions are equal in every iteration of the loops."""
+    if not loops:
+        return logic.same(simplify(x, work.ranges), simplify(y, work.ranges))
+    (loop, n), *rest = loops.items()
+    at = ({loop: as_expr(v)} for v in range(n))
+    return all(_same(work, substitute(x, v), substitute(y, v), dict(rest)) for v in at)
+
+
+def _filled(work: Context, s: Stage, index: Sequence[Expr], excess: Expr, loops: Mapping[Axis, int]) -> bool:
+    """Whether the stage is 0 at an index wherever `excess` is not negative."""
+    at = dict(zip(s.axes, index, strict=True))
+
+    def here(e: Expr) -> Expr:
+        return simplify(rewrite(e, lambda n: at.get(n) if isinstance(n, Axis) else None), work.ranges)
+
+    value = s.value if s.reduction is None else None
+    while isinstance(value, Op) and value.op == "where":
+        condition, value, other = value.args
+        if isinstance(other, Const) and other.value == 0:
+            tests = (c for c in conjuncts(condition) if isinstance(c, Op) and c.op == "lt")
+            if any(_same(work, binary("sub", here(c.args[0]), here(c.args[1])), excess, loops) for c in tests):
+                return True
+    if isinstance(value, Read) and isinstance(source := work.graph[value.source], Stage):
+        return _filled(work, source, tuple(map(here, value.index)), excess, loops)
+    return False
+
+
+__all__ = ["is_zero_beyond", "offsets", "start_of"]
