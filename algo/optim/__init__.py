@@ -17,9 +17,10 @@ from .adaptive import FTRL, Adagrad, Adam, AdamW, RMSProp
 from .layerwise import LAMB, LARS
 from .momentum import SGD
 from .optimizer import Optimizer
+from .quasi_newton import LBFGS
 from .schedules import constant, cosine, exponential, piecewise, polynomial, step, warmup
 
 __all__ = [
-    "FTRL", "LAMB", "LARS", "SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSProp", "constant", "cosine", "exponential", "piecewise",
-    "polynomial", "step", "warmup",
+    "FTRL", "LAMB", "LARS", "LBFGS", "SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSProp", "constant", "cosine", "exponential",
+    "piecewise", "polynomial", "step", "warmup",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..building import Builder, current
@@ -70,6 +70,11 @@ class Optimizer(Module):
     def rule(self, u: Update) -> None:
         """Write the new value of one parameter, and of the optimiser's state for it, from its gradient."""
         raise NotImplementedError
+
+    def rules(self, updates: Sequence[Update]) -> None:
+        """The same for all parameters of a step; for optimisers whose rule of one depends on the others."""
+        for u in updates:
+            self.rule(u)
 
     # ------------------------------------------------------------ what a method calls
     def minimize(self, loss: Tensor, params: Selection = None) -> None:
@@ -145,11 +150,13 @@ class Optimizer(Module):
         rate = elementwise((), (), "rate", "float64", lambda t: cast(self.learning_rate(cast(t, "float64")), "float64"), done)
         now = Step(self, builder, home, done, rate, ready, self._scale(pairs))
         decays = self._decays() if self.weight_decay else None
+        updates: list[Update] = []
         for n, (p, g) in enumerate(pairs):
             decay = self.weight_decay if decays and decays(p) else 0.0
-            u = RowUpdate(now, p, touched[n], decay) if touched else Update(now, p, g, decay)
-            self.rule(u)
-            if self.average is not None:
+            updates.append(RowUpdate(now, p, touched[n], decay) if touched else Update(now, p, g, decay))
+        self.rules(updates)
+        if self.average is not None:
+            for u in updates:
                 u.average(self.average)
         gate = [] if ready is None else [ready]
         steps.assign(elementwise((), (), "step", "int32", lambda t, *r: t + (cast(r[0], "int32") if r else 1), done, *gate))

@@ -1,0 +1,165 @@
+"""fl.optim.LBFGS: beside the two-loop recursion in NumPy on all parameters as one vector, on Rosenbrock's function and on quadratics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import fluorite as fl
+import numpy as np
+import pytest
+
+Array = np.ndarray[Any, Any]
+START = np.array([-1.2, 1.0, -0.7, 0.8, 0.3])
+
+
+class Valley(fl.Program):
+    """Rosenbrock's function of four numbers, and a bowl of a fifth that is a parameter of its own."""
+
+    def __init__(self, optimizer: Any, dtype: str = "float64") -> None:
+        self.x = fl.param(init=START[:4].astype(dtype), dtype=dtype, n=4)
+        self.y = fl.param(init=float(START[4]), dtype=dtype)
+        self.optimizer = optimizer
+
+    @fl.method
+    def step(self) -> Any:
+        x = self.x
+        walls = fl.stage(lambda i: 100.0 * (x[i + 1] - x[i] * x[i]) * (x[i + 1] - x[i] * x[i]) + (1.0 - x[i]) * (1.0 - x[i]))
+        loss = fl.sum(walls) + fl.square(self.y - 2.0)
+        self.optimizer.minimize(loss)
+        return loss
+
+
+def slope(w: Array) -> Array:
+    x, out = w[:4], np.zeros(5)
+    out[:3] = -400 * x[:3] * (x[1:] - x[:3] ** 2) - 2 * (1 - x[:3])
+    out[1:4] += 200 * (x[1:] - x[:3] ** 2)
+    out[4] = 2 * (w[4] - 2)
+    return out
+
+
+def two_loops(g: Array, pairs: list[tuple[Array, Array]]) -> Array:
+    """Nocedal and Wright, "Numerical Optimization", 2006, algorithm 7.4; minus its result."""
+    q, alphas = g.copy(), []
+    for s, y in reversed(pairs):
+        alphas.append(s @ q / (s @ y))
+        q -= alphas[-1] * y
+    r = q * (pairs[-1][0] @ pairs[-1][1] / (pairs[-1][1] @ pairs[-1][1]) if pairs else 1.0)
+    for (s, y), alpha in zip(pairs, reversed(alphas), strict=True):
+        r += s * (alpha - y @ r / (s @ y))
+    return -r
+
+
+def followed(steps: int, rate: float, history: int, gradient: Any = slope) -> list[Array]:
+    w, pairs, at = START.copy(), list[tuple[Array, Array]](), []
+    last: tuple[Array, Array] | None = None
+    for n in range(steps):
+        g = gradient(w)
+        if last is not None:
+            s, y = w - last[0], g - last[1]
+            pairs = [*pairs, (s, y)][-history:] if s @ y > 1e-10 * np.sqrt((s @ s) * (y @ y)) else pairs
+        last = w, g
+        w = w + rate * (1.0 if n else min(1.0, 1 / np.abs(g).sum())) * two_loops(g, pairs)
+        at.append(w)
+    return at
+
+
+def where(model: Any) -> Array:
+    return np.append(model.parameters["x"], model.parameters["y"]).astype(np.float64)
+
+
+@pytest.mark.parametrize(("history", "rate"), [(1, 0.1), (3, 0.3), (10, 0.5)])
+def test_steps_are_those_of_the_two_loops(history: int, rate: float) -> None:
+    made = Valley(fl.optim.LBFGS(rate, history))
+    graph, model = fl.trace(made), made.compile()
+    state: Any = {k: np.array(v) for k, v in model.parameters.items() if not k.startswith("constant")}
+    for n, wanted in enumerate(followed(25, rate, history)):
+        state = graph.step(method="step", parameters=state).parameters
+        model.step()
+        np.testing.assert_allclose(np.append(state["x"], state["y"]), wanted, rtol=1e-7, err_msg=f"step {n}")
+        np.testing.assert_allclose(where(model), wanted, rtol=1e-7, err_msg=f"step {n}")
+    assert model.parameters["optimizer/pairs"] == min(history, 24) and model.parameters["optimizer/s/x"].shape == (history, 4)
+
+
+def test_a_pair_that_says_that_the_loss_curves_down_is_left_out() -> None:
+    class Hill(Valley):
+        @fl.method
+        def step(self) -> Any:
+            loss = fl.sum(fl.cos(self.x)) + fl.cos(self.y)
+            self.optimizer.minimize(loss)
+            return loss
+
+    model = Hill(fl.optim.LBFGS(0.2, 4)).compile()
+    counted = []
+    for wanted in followed(10, 0.2, 4, lambda w: -np.sin(w)):
+        model.step()
+        np.testing.assert_allclose(where(model), wanted, rtol=1e-7)
+        counted.append(int(model.parameters["optimizer/pairs"]))
+    assert counted[1] == 0 and counted[-1] > 0
+
+
+def test_a_quadratic_is_at_its_least_after_a_few_steps_where_gradient_descent_takes_thousands() -> None:
+    dtype = "float32"
+    rng = np.random.default_rng(0)
+    q, _ = np.linalg.qr(rng.standard_normal((12, 12)))
+    matrix = ((q * np.logspace(0, 3, 12)) @ q.T).astype(dtype)
+    least = rng.standard_normal(12).astype(dtype)
+
+    class Bowl(fl.Program):
+        def __init__(self, optimizer: Any) -> None:
+            self.w, self.v = fl.param(init=0.0, dtype=dtype, i=3, j=3), fl.param(init=0.0, dtype=dtype, i=3)
+            self.optimizer = optimizer
+
+        @fl.method
+        def step(self) -> Any:
+            off = fl.concatenate([fl.reshape(self.w, (9,)), self.v]) - fl.asarray(least)
+            loss = 0.5 * fl.sum(off * (fl.asarray(matrix) @ off))
+            self.optimizer.minimize(loss)
+            return loss
+
+    model = Bowl(fl.optim.LBFGS(history_size=12)).compile()
+    losses = [float(model.step()) for _ in range(60)]
+    descended, rate = np.zeros(12), 1.0 / 1000
+    for _ in range(2000):
+        descended -= rate * (matrix @ (descended - least))
+    off = descended - least
+    assert losses[-1] < 1e-6 * losses[0] and losses[-1] < 0.1 * (0.5 * off @ (matrix @ off))
+
+
+def test_accumulated_clipped_decayed_and_averaged_as_the_others() -> None:
+    def gradient(w: Array) -> Array:
+        return np.clip(slope(w), -50, 50) + 0.1 * np.append(w[:4], 0)
+
+    model = Valley(fl.optim.LBFGS(0.2, 3, clip_value=50.0, weight_decay=0.1, decay="x", accumulate=2, average=0.5)).compile()
+    for wanted in followed(8, 0.2, 3, gradient):
+        before = where(model)
+        model.step()
+        np.testing.assert_array_equal(where(model), before)
+        model.step()
+        np.testing.assert_allclose(where(model), wanted, rtol=1e-7)
+    assert abs(model.parameters["optimizer/average/x"] - model.parameters["x"]).max() > 0
+
+
+def test_a_checkpoint_goes_on_to_the_bit(tmp_path: Path) -> None:
+    def made() -> Any:
+        return Valley(fl.optim.LBFGS(0.1, 3), "bfloat16").compile()
+
+    model = made()
+    for _ in range(7):
+        model.step()
+    model.checkpoint(tmp_path / "at_7")
+    on = [float(model.step()) for _ in range(5)]
+    other = made()
+    other.resume(tmp_path / "at_7")
+    assert [float(other.step()) for _ in range(5)] == on and np.isfinite(on).all()
+
+
+def test_arguments_are_checked() -> None:
+    for make, words in (
+        (lambda: fl.optim.LBFGS(history_size=0), "history_size=0"),
+        (lambda: fl.optim.LBFGS(curvature=-1), "curvature=-1"),
+        (lambda: fl.optim.LBFGS(rows="lazy"), "rows='lazy'"),
+    ):
+        with pytest.raises(fl.AlgorithmError) as caught:
+            make()
+        assert caught.value.problems[0].code == "A191" and words in caught.value.problems[0].asked
