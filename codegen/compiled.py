@@ -35,6 +35,7 @@ EMISSION = (
     "exponentials",
     "float_operations",
     "fragments",
+    "gathers",
     "intrinsics",
     "lanes",
     "logarithms",

@@ -147,12 +147,13 @@ class _Emitter:
     def combed(self, s: Comb) -> Any:
         """The last of the vectors ends with the last element that is needed: nothing beyond it is touched."""
         *outer, first = map(self.index, s.index)
-        n, last = s.lanes, s.step * (s.lanes - 1)
-        starts = [min(k * n, last - n + 1) for k in range(s.step)]
+        span = max(s.offsets) + 1
+        n = min(len(s.offsets), span)
+        starts = [min(start, span - n) for start in range(0, span, n)]
         rows = [self.vector(s.source, [*outer, first + _lane(start)], n) for start in starts]
-        picked = [min(i * s.step // n, s.step - 1) for i in range(n)]
-        lanes = [_lane(k * n + i * s.step - starts[k]) for i, k in enumerate(picked)]
-        return tirx.BufferStore(self.buffers[s.part], tirx.Shuffle(rows, lanes), [_ramp(_lane(0), n)])
+        lanes = [_lane(o // n * n + o - starts[o // n]) for o in s.offsets]
+        enough = rows * -(-len(lanes) // (n * len(rows)))  # TVM's shuffle makes no more lanes than it is given
+        return tirx.BufferStore(self.buffers[s.part], tirx.Shuffle(enough, lanes), [_ramp(_lane(0), len(lanes))])
 
     def woven(self, s: Weave) -> Any:
         *outer, last = map(self.index, s.index)

@@ -10,6 +10,7 @@ from typing import Any
 
 from .dot_products import FUNCTIONS as DOTS
 from .float_operations import lowered
+from .gathers import definition, gathered
 from .narrow_floats import FUNCTIONS as NARROW
 from .transcendental import EXACT, FUNCTIONS, definitions, symbol
 from .tvm_adapter import register_operation, tirx, tvm, tvm_ffi
@@ -76,6 +77,7 @@ def own_functions() -> Any:
     @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
     def run(module: Any, _context: Any) -> Any:
         wanted: set[tuple[str, str, int]] = set()
+        gathers: set[tuple[str, int]] = set()
 
         def own(call: Any) -> Any:
             name = _NAMES.get(getattr(call.op, "name", ""))
@@ -86,11 +88,19 @@ def own_functions() -> Any:
             wanted.add(key)
             return tvm.ir.Call(extern, args=[tvm.ir.StringImm(symbol(*key)), *call.args], ret_ty=call.ty)
 
-        functions = {v: f.with_body(tvm_ffi.structural_map(f.body, (tvm.ir.Call, own))) if isinstance(f, tirx.PrimFunc) else f
+        def load(node: Any) -> Any:
+            found = gathered(node)
+            if found is None:
+                return node
+            gathers.add(found[1])
+            return found[0]
+
+        rules = [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, load)]
+        functions = {v: f.with_body(tvm_ffi.structural_map(f.body, rules)) if isinstance(f, tirx.PrimFunc) else f
                      for v, f in module.functions.items()}
         for v, f in functions.items():
-            if wanted and isinstance(f, tirx.PrimFunc):
-                text = tvm.ir.StringImm(definitions(wanted))
+            if (wanted or gathers) and isinstance(f, tirx.PrimFunc):
+                text = tvm.ir.StringImm("\n".join([definitions(wanted), *(definition(*g) for g in sorted(gathers))]))
                 functions[v] = f.with_body(tirx.AttrStmt(text, "pragma_import_llvm", text, f.body))
                 break
         return tvm.IRModule(functions, attrs=module.attrs)

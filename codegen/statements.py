@@ -132,13 +132,12 @@ class Weave:
 
 @dataclass(frozen=True)
 class Comb:
-    """part[i] = source[index + step * i] along the last axis, for `lanes` lanes, as a vector."""
+    """part[i] = source[index + offsets[i]] along the last axis, as a vector. No offset is below 0, that of the first lane."""
 
     part: int
     source: int
     index: tuple[Expr, ...]
-    step: int
-    lanes: int
+    offsets: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -292,6 +291,11 @@ def _unlike(label: str, var: Axis, axes: Mapping[Axis, str]) -> str:
     return label
 
 
+def _picked(offsets: tuple[int, ...]) -> str:
+    step = offsets[1]
+    return f"every {step}" if list(offsets) == [step * k for k in range(len(offsets))] else f"elements {' '.join(map(str, offsets))}"
+
+
 def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axis, str]) -> Iterator[str]:
     """Text of a statement. A loop inside one of the same name gets a prime, so that the text says all there is to say."""
     pad = "  " * depth
@@ -340,7 +344,7 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
             yield f"{pad}{', '.join(names[p] for p in s.parts)} = every {len(s.parts)} lanes of {names[s.source]}"
         case Comb():
             at = ", ".join(map(text, s.index))
-            yield f"{pad}{names[s.part]} = every {s.step} of {names.get(s.source, s.source)}[{at} ...]"
+            yield f"{pad}{names[s.part]} = {_picked(s.offsets)} of {names.get(s.source, s.source)}[{at} ...]"
         case Weave():
             at = ", ".join(map(text, s.index))
             yield f"{pad}{names.get(s.target, s.target)}[{at} ...] = {', '.join(names[p] for p in s.parts)} in turn"

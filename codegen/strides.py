@@ -1,4 +1,7 @@
-"""Vector reads of every second, third or fourth element: whole vectors are loaded and their lanes picked out, not one element at a time."""
+"""Vector reads of elements that lie near one another, but not side by side: of every second, third or fourth, or of each several times.
+
+Whole vectors are loaded and their lanes picked out, not one element at a time.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from .statements import Allocate, Buffer, Comb, For, Statement, Store, sequence,
 FEWEST = 4
 """Lanes of a vector that is worth it."""
 LONGEST = 4
-"""Steps from one element to the next."""
+"""Vectors from the first element to the last."""
 
 
 def combed(body: Statement, dtypes: Mapping[int, str]) -> Statement:
@@ -37,13 +40,12 @@ def _combed(loop: For, store: Store, lanes: int, fresh: Iterator[int]) -> Statem
     made: list[Buffer] = []
     always = unconditional(store.value)
     for r in reads(store.value):
-        step = _step(r, loop.var)
-        if step is None or r not in always or r.dtype == "bool":
+        if r not in always or r.dtype == "bool" or (offsets := _offsets(r, loop.var, lanes)) is None:
             continue
         b = Buffer(next(fresh), f"comb{len(made)}", r.dtype, (lanes,), "local")
         first = tuple(simplify(substitute(i, {loop.var: as_expr(0)}), {}) for i in r.index)
         made.append(b)
-        steps.append(Comb(b.id, r.source, first, step, lanes))
+        steps.append(Comb(b.id, r.source, first, offsets))
         known[r] = Read(b.id, (loop.var,), r.dtype)
     if not made:
         return None
@@ -55,11 +57,20 @@ def _combed(loop: For, store: Store, lanes: int, fresh: Iterator[int]) -> Statem
     return out
 
 
-def _step(r: Read, lane: Axis) -> int | None:
-    """How far apart the lanes' elements are along the last axis; None where a vector cannot be picked out."""
+def _offsets(r: Read, lane: Axis, lanes: int) -> tuple[int, ...] | None:
+    """Where the lanes' elements are along the last axis, from the first lane's on; None where they are in a row, or far apart."""
     if not r.index or any(lane in set(axes_of(i)) for i in r.index[:-1]):
         return None
     form = linear(r.index[-1])
-    step = form.coefficient(lane)
-    others = {a for x in form.atoms if x is not lane for a in axes_of(x)}
-    return step if isinstance(step, int) and 2 <= step <= LONGEST and lane not in others else None
+    own, step = [x for x in form.atoms if x is not lane and lane in set(axes_of(x))], form.coefficient(lane)
+    if not isinstance(step, int) or any(reads(x) for x in own):
+        return None
+    found = [step * k for k in range(lanes)]
+    for x in own:
+        first, factor = substitute(x, {lane: as_expr(0)}), form.coefficient(x)
+        apart = [simplify(substitute(x, {lane: as_expr(k)}) - first, {}) for k in range(lanes)]
+        if not isinstance(factor, int) or not all(isinstance(a, Const) for a in apart):
+            return None
+        found = [f + factor * int(a.value) for f, a in zip(found, apart, strict=True) if isinstance(a, Const)]
+    in_a_row = found in ([0] * lanes, [*range(lanes)])
+    return None if in_a_row or min(found) < 0 or max(found) >= LONGEST * lanes else tuple(found)

@@ -13,15 +13,14 @@ LEVELS = 10  # cells of brightness between 0 and 1
 def bilateral_grid(image: fl.f32[fl.Tensor, "h", "w"]) -> fl.Tensor:
     """`image` has values from 0 to 1. The grid has two cells more than the image needs on every side, for the blur to read."""
     h, w = image.shape
-    clamped = fl.edge(image)
-
-    def pixel(y: Any, x: Any) -> Any:
-        return fl.clamp(clamped[y, x], 0.0, 1.0)
+    bright = fl.stage(lambda y, x: fl.clamp(image[y, x], 0.0, 1.0), name="bright")
+    level = fl.stage(lambda y, x: fl.cast(bright[y, x] * LEVELS + 0.5, fl.i32), name="level")
+    brights, levels = fl.edge(bright), fl.edge(level)
 
     def cell(c: Any, z: Any, y: Any, x: Any) -> Any:
         def inside(dy: Any, dx: Any) -> Any:
-            value = pixel((y - 2) * CELL + dy - CELL // 2, (x - 2) * CELL + dx - CELL // 2)
-            return fl.where(fl.cast(value * LEVELS + 0.5, fl.i32) == z, fl.where(c == 0, value, 1.0), 0.0)
+            at = (y - 2) * CELL + dy - CELL // 2, (x - 2) * CELL + dx - CELL // 2
+            return fl.where(levels[at] == z, fl.where(c == 0, brights[at], 1.0), 0.0)
 
         return fl.sum(inside, over={"dy": CELL, "dx": CELL})
 
@@ -43,16 +42,22 @@ def bilateral_grid(image: fl.f32[fl.Tensor, "h", "w"]) -> fl.Tensor:
     def lerp(a: Any, b: Any, t: Any) -> Any:
         return a + (b - a) * t
 
+    def within(position: Any) -> Any:
+        """Where in its cell a pixel lies, from 0 to 1."""
+        return fl.cast(position % CELL, fl.f32) / CELL
+
+    across = fl.stage(
+        lambda c, z, y, x: lerp(blur_y[c, z, y, x // CELL], blur_y[c, z, y, x // CELL + 1], within(x)),
+        name="across",
+        extents={"c": 2, "z": LEVELS + 2, "y": rows, "x": w},
+    )
+
     def interpolated(c: Any, y: Any, x: Any) -> Any:
-        depth = fl.clamp(image[y, x], 0.0, 1.0) * LEVELS
+        depth = bright[y, x] * LEVELS
         z = fl.cast(depth, fl.i32)
-        y0, x0 = y // CELL, x // CELL
-        ty, tx = fl.cast(y % CELL, fl.f32) / CELL, fl.cast(x % CELL, fl.f32) / CELL
 
         def plane(z: Any) -> Any:
-            near = lerp(blur_y[c, z, y0, x0], blur_y[c, z, y0, x0 + 1], tx)
-            far = lerp(blur_y[c, z, y0 + 1, x0], blur_y[c, z, y0 + 1, x0 + 1], tx)
-            return lerp(near, far, ty)
+            return lerp(across[c, z, y // CELL, x], across[c, z, y // CELL + 1, x], within(y))
 
         return lerp(plane(z), plane(z + 1), depth - fl.cast(z, fl.f32))
 

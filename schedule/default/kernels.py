@@ -9,6 +9,7 @@ from fluorite.algo.expr import Axis, Op
 from fluorite.algo.extent import Extent, volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import axes_of, reads, walk
+from fluorite.algo.scatter import Scatter
 from fluorite.algo.stages import Stage
 
 from ..directives import Cache, ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
@@ -17,6 +18,7 @@ from ..typical import TYPICAL, guess
 from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, looked_up, steps_along, work
 
 Directives = tuple[Directive, ...]
+_FEW_SUMS = 4  # of a scatter, which are unrolled
 CHEAP_TWICE = 4  # vector instructions that argmax may spend on each value again
 UNROLLED = 256  # operations of an unrolled body
 PARALLEL_WORK = 1 << 15  # below about this many operations, waking threads costs more than they save
@@ -138,7 +140,7 @@ def scatter(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:
     free = [a.name for a in s.scatter.free]
     last, lanes = s.axes[-1], machine.lanes(s.dtype)
     if s.axes[-1] not in set(s.scatter.free) or known(s.extents[-1], TYPICAL) < lanes or not last_axis_is_contiguous(s, last):
-        return {s.path: _outer(free, pays_parallel(s))}
+        return {s.path: _several_at_a_place(s, s.scatter) or _outer(free, pays_parallel(s))}
     outer, reduced = [n for n in free if n != last.name], [a.name for a in s.reduce_axes]
     width = known(s.extents[-1], TYPICAL)
     if outer or not pays_parallel(s) or width < 2 * machine.cores * lanes:
@@ -153,6 +155,17 @@ def scatter(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:
             Vectorize(columns[1], width=lanes),
         )
     }
+
+
+def _several_at_a_place(s: Stage, found: Scatter) -> Directives:
+    """A few sums that all change at the same place: together, so that the place is looked up once."""
+    placing = {a for e in (*found.index, *found.predicates) for a in axes_of(e)}
+    few = [a.name for a in found.free if known(s.ranges[a], TYPICAL) <= _FEW_SUMS and a not in placing]
+    if not few:
+        return ()
+    outer = [a.name for a in found.free if a.name not in few]
+    reduced = [a.name for a in s.reduce_axes]
+    return (Reorder(*outer, *reduced, *few), *_outer(outer, pays_parallel(s)), *(Unroll(name) for name in few))
 
 
 def rank(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:

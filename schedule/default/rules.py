@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
@@ -18,6 +18,7 @@ from ..machine import Machine
 from ..placing import between
 from ..rewrites import inline
 from ..scheduled import Undecided
+from ..typical import guess
 from ..unscheduled import scatters, sorts
 from . import channels, dots, few_results, kernels, products, recurrences, totals, transpositions
 from .analysis import (
@@ -42,6 +43,7 @@ _CHEAP = 1
 _LONGEST = 2000  # operations of one expression, written out: beyond, the code generator takes longer than the inlining saves
 _DEEPEST = 100  # operations on the longest way down: enough that a trip through memory is paid for
 _STRIP_WINDOW = 64
+_PASSED = 8  # vector instructions that are cheaper than a pass over memory and back
 _BODY = 150  # operations of one expression
 _WORTH_A_ROW = 12  # vector instructions that are cheaper than a trip through the cache
 
@@ -222,6 +224,11 @@ def inline_windows(chosen: Chosen) -> None:
             chosen.directives[s.path] = (ComputeInline(),)
 
 
+def _evaluated(s: Stage, readers: Sequence[Stage]) -> float:
+    """How often each element of s is evaluated inside its readers, on average."""
+    return sum(guess(work(c)) * len(sites(c, s.id)) for c in readers) / max(guess(volume(s.extents)), 1)
+
+
 def _evaluations(c: Stage, p: Stage) -> float:
     """How often a reader evaluates p for each of its elements when four of its rows are unrolled and share what they can."""
     columns: dict[object, set[int]] = {}
@@ -260,12 +267,15 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
         if is_rounding(s) and any(c.reduction is not None and chosen.multiplies(c) for c in readers):
             continue  # a convolution becomes a product when its margin is a stage, if it reads tensors
         places = sum(len(sites(c, s.id)) for c in readers)
-        once = places == 1 and fits(work(readers[0]), volume(s.extents)) and not (mine > _CHEAP and loses_lanes(s, readers[0], machine))
+        once = len(readers) == 1 and fits(volume((places, work(readers[0]))), volume(s.extents))
+        narrower = mine > _CHEAP and any(loses_lanes(s, c, machine) for c in readers)
         grown = {**size, s.id: written_out(s.value, size)}
         deeper = {**depth, s.id: levels(s.value, depth)}
         if any(written_out(c.value, grown) > _LONGEST or levels(c.value, deeper) > _DEEPEST for c in readers):
             continue
-        if once or (places <= 2 and mine <= _CHEAP and not any(c.reduction for c in readers)) or mine == 0:
+        sums = any(c.reduction is not None and c.scatter is None for c in readers)
+        passing = not sums and ((places <= 2 and mine <= _CHEAP) or mine * _evaluated(s, readers) <= _PASSED)
+        if mine == 0 or ((once or passing) and not narrower):
             size, depth = grown, deeper
             out.add(s.id)
             carry(chosen.carried, s.id, readers)
