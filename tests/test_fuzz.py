@@ -8,13 +8,23 @@ from pathlib import Path
 
 import pytest
 from fluorite.algo.errors import Problem
+from fluorite.codegen.runtime import memory, native
 from fluorite.schedule import ExecutionPlan
 from fuzz import pool
 from fuzz.mutations import mutated, mutation
 from fuzz.repair import repaired
-from fuzz.run import trial
+from fuzz.run import poison, trial
 
 count: Counter[str] = Counter()
+
+
+@pytest.fixture(autouse=True)
+def _poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_raw", memory._raw)  # both are put back when the test is done
+    monkeypatch.setattr(native, "_FROM_NUMPY", native._FROM_NUMPY)
+    poison()
+
+
 SEEDS = range(4000, 4040)
 MISTAKES = range(0, 120, 6)
 

@@ -81,7 +81,10 @@ def overlapping(work: Context, p: Placed, loops: Sequence[Loop]) -> Moved | None
         if first is None or around & inside or not set(axes_of(p.nest.value(g.inner))) & vectors or any(n >= first for n in owners):
             continue
         pair = (simplify(p.nest.value(g.value), work.ranges), as_expr(g.limit))
-        if sum(pair[0] is v for v, _ in guarding.guards_of(work, p)) != 1:  # none to avoid, or the axis may end before that limit
+        guards = [v for v, _ in guarding.guards_of(work, p)]
+        if sum(pair[0] is v for v in guards) != 1:  # none to avoid, or the axis may end before that limit
+            continue
+        if any(set(axes_of(v)) <= set(axes_of(p.nest.value(g.inner))) for v in guards):  # what is moved back is not made of whole vectors
             continue
         nest = replace(p.nest, define={**p.nest.define, g.value: binary("add", as_expr(g.limit - g.factor), g.inner)})
         values = placing.positions(work, p.stage, nest, p.box) | {a: p.values[a] for a in p.stage.reduce_axes}

@@ -407,3 +407,15 @@ def test_the_last_vector_of_a_part_that_ends_early_is_not_moved_beyond_it(tail: 
     model_ = driver.assemble(compiled.manifest("parts"), compiled.library, {})
     for n in range(1, 30):
         agrees(g, model_, g.methods[0], {"n": n})
+
+
+def test_a_part_whose_vectors_do_not_fill_it_is_not_moved_back() -> None:
+    """Its last elements are computed one by one, where they are."""
+    g = fl.trace(lambda x: fl.stage(lambda i: x[i] * 2, name="out"), None, inputs={"x": fl.f32("n")})
+    plan = "schedule: {out: [{split: {axis: i, factor: 3}}, {vectorize: {axis: i_inner, width: 2, tail: guard}}]}"
+    compiled = driver.compile_graph(g, ExecutionPlan.from_yaml(plan, "p.yaml"), cache=False)
+    model_ = driver.assemble(compiled.manifest("parts"), compiled.library, {})
+    for n in range(1, 22):
+        x, out = np.arange(n, dtype=np.float32), np.full(n, np.nan, np.float32)
+        getattr(model_, g.methods[0].name)(x, out=out)
+        np.testing.assert_array_equal(out, x * 2)

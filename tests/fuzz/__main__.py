@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from .kinds import KINDS
 from .pool import outcomes
+from .run import poison
 
 
 def main() -> int:
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="one seed, with its program and plan printed")
     chosen = parser.parse_args()
     if chosen.only is not None:
+        poison()
         print(KINDS[chosen.kind](chosen.only, True))
         return 0
     begun = time.monotonic()

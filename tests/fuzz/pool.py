@@ -99,8 +99,9 @@ class _Worker:
 def main() -> None:
     """One outcome a line for one seed a line."""
     from .kinds import KINDS
-    from .run import Failure
+    from .run import Failure, poison
 
+    poison()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no outcome
     gc.freeze()  # what is imported stays

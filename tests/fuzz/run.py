@@ -14,11 +14,25 @@ from fluorite.cli.codes import all_codes
 from fluorite.codegen import driver
 from fluorite.codegen.compiled import Compiled
 from fluorite.codegen.diagnosis import every_problem
+from fluorite.codegen.runtime import memory, native
 from fluorite.schedule import ExecutionPlan
 
 from .plans import plan
 from .programs import program
 from .repair import repaired
+
+
+def poison() -> None:
+    """From now on memory that a model takes is not a number until something is written there: what was left out is seen every time."""
+    raw = memory._raw
+
+    def poisoned(nbytes: int) -> tuple[Any, int]:
+        whole, alignment = raw(nbytes)
+        np.frombuffer(whole, np.uint8)[...] = 0xFF
+        return whole, alignment
+
+    memory._raw = poisoned
+    native._FROM_NUMPY = -1  # results too
 
 
 class Failure(Exception):
