@@ -239,8 +239,9 @@ def _divided_ends(ends: Sequence[tuple[Extent, Linear]], up: bool) -> list[tuple
 
 
 def _shorter(count: Extent, extent: Extent) -> bool:
-    if isinstance(count, int) and isinstance(extent, int):
-        return count < extent
+    """Whether `count` is less; a number counts as less than anything symbolic, and nothing symbolic as less than a number."""
+    if isinstance(extent, int):
+        return isinstance(count, int) and count < extent
     return isinstance(count, int) or at_most(count, extent - 1)
 
 
