@@ -7,9 +7,14 @@ whether the branch is taken, so that a function is called only where the algorit
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.machinery import PathFinder
+from types import ModuleType
 from typing import Any, overload
 
 from .autodiff.custom import custom_vjp
@@ -19,7 +24,7 @@ from .errors import AlgorithmError
 from .expr import Axis, Expr, Op, Read, as_expr, axis, binary, cast, refuse, where
 from .extent import Extent, volume
 from .passing import settled
-from .stages import Extern, Stage
+from .stages import NAMED_FILE, Extern, Stage
 from .tensor import Direct, Tensor, in_body
 from .trace import build_stage, copied
 from .wellformed import extent_of, name_of, require_size
@@ -200,17 +205,39 @@ def _cut(packed: Direct, shapes: Sequence[tuple[Extent, ...]]) -> tuple[Tensor, 
 
 
 def found_again(function: Any) -> str | None:
-    """module:name under which another process finds a function; None where it does not."""
+    """module:name under which another process finds a function; None where it does not.
+
+    One of a file that was named to be run, m.py, is found as m:name where that module can be imported from the folder of the file, unless
+    Python has another one of this name.
+    """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or module.startswith("__model_"):
+    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
         return None
+    named = re.sub(NAMED_FILE, "", module)
     try:
-        there: Any = import_module(module)
+        there: Any = sys.modules[module] if named != module and _imported_as(named, sys.modules[module]) else import_module(module)
         for part in name.split("."):
             there = getattr(there, part)
     except (ImportError, AttributeError):
         return None
-    return f"{module}:{name}" if there is function else None
+    return f"{named}:{name}" if there is function else None
 
 
-__all__ = ["extern", "found_again"]
+def _imported_as(name: str, module: ModuleType) -> bool:
+    """Whether a file that was run is what Python imports under this name where its folder is among those that are searched. Raises
+    ImportError where it is not."""
+    file = os.path.realpath(module.__file__ or "")
+    beside = [p for p in sys.path if os.path.realpath(p or os.getcwd()) != os.path.dirname(file)]
+    others = name in sys.stdlib_module_names or PathFinder.find_spec(name, beside) is not None
+    if others or os.path.basename(file) != f"{name}.py" or not name.isidentifier():
+        raise ImportError(f"{file} is not what {name} is")
+    return True
+
+
+def named_folders() -> list[str]:
+    """The folders of the files that were named to be run: what another process searches for them, and for modules beside them."""
+    files = (m.__file__ for name, m in list(sys.modules.items()) if re.match(NAMED_FILE, name) and m.__file__)
+    return list(dict.fromkeys(os.path.dirname(os.path.realpath(f)) for f in files))
+
+
+__all__ = ["extern", "found_again", "named_folders"]

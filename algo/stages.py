@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -93,6 +94,10 @@ class Turn:
         return replace(self, around=self.around[1:]) if self.around else None
 
 
+NAMED_FILE = r"^__model_\d+_"
+"""What the name of a module begins with that is a file named on the command line, and not imported."""
+
+
 @dataclass(frozen=True, eq=False)
 class Extern:
     """Being computed by a function of NumPy arrays: those of the operands of the stage's value, each read over `reading`, axes that run
@@ -108,9 +113,10 @@ class Extern:
 
     @property
     def label(self) -> str:
-        """module:name, as far as the function says."""
+        """module:name, as far as the function says; of a file that was named to be run, the module that it is when it is imported."""
         name = getattr(self.function, "__qualname__", None) or type(self.function).__name__
-        return f"{getattr(self.function, '__module__', None) or '?'}:{name}"
+        module = getattr(self.function, "__module__", None) or "?"
+        return f"{re.sub(NAMED_FILE, '', module)}:{name}"
 
 
 @dataclass(frozen=True, eq=False)

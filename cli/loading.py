@@ -10,6 +10,7 @@ from .models import Artifact, find_model
 from .plans import Request, request
 from .refusals import usage
 from .terminal import Terminal
+from .user_code import importing_from
 from .values import known_extents
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def load_artifact(folder: Path, verb: str, plan: Any, extents: Mapping[str, int]
 
     if plan or extents:
         raise usage(f"{verb} {folder}", "a built model has its plan and its extents already", "leave --plan and --extents out")
-    made = load(folder)
+    with importing_from(Path.cwd()):  # functions that the model calls may be of a file here
+        made = load(folder)
     if weights is not None:
         made.load(weights)
     return made

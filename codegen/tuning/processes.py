@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fluorite.algo.errors import InternalError
+from fluorite.algo.externs import named_folders
 
 START_SECONDS = 120.0
 
@@ -68,7 +69,7 @@ class Worker:
         answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         with (self.folder / "worker.log").open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "fluorite.codegen.tuning.worker", str(self.folder)],
+                [sys.executable, "-m", "fluorite.codegen.tuning.worker", str(self.folder), *named_folders()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

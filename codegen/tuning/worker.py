@@ -174,6 +174,7 @@ def main() -> None:
     _die_with_parent()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever libraries print is no answer
+    sys.path += sys.argv[2:]  # where the functions of the model are found; last, so that no file of them hides a module of Python's
     serve(Path(sys.argv[1]), answers)
 
 

@@ -63,7 +63,7 @@ def test_a_kernel_that_computes_something_else_is_1(monkeypatch: pytest.MonkeyPa
 
     right = Method.__call__
     monkeypatch.setattr(Method, "__call__", lambda self, *a, **k: right(self, *a, **k) * np.float32(1.001))
-    ran = fluorite("check", "double.py", "--json")
+    ran = fluorite("check", "double.py", "--no-gradients", "--json")
     assert ran.code == 1 and ran.document["ok"] is False and ran.document["result"]["ok"] is False
     assert "wrong" in fluorite("check", "double.py").out
 
@@ -282,3 +282,44 @@ def test_an_extent_is_set_as_a_number(here: Path) -> None:
     wrong = fluorite("run", "ramp.py", "--set", "n=2.5", "--set", "x=1")
     assert wrong.code == 1 and "n is 2.5, expected an extent" in wrong.err
     assert "# ramp(n: extent, x: float32[])" in fluorite("plan", "init", "ramp.py").out
+
+
+RANKED = """
+import fluorite as fl
+import numpy as np
+
+
+def ranks(x):
+    return np.argsort(np.argsort(x)).astype(np.float32)
+
+
+def ranked(x: fl.f32[fl.Tensor, "n"]):
+    return 2 * fl.extern(ranks, x.shape, fl.f32, x, name="ranks")
+"""
+
+
+def test_a_function_of_the_file_itself_is_found_by_what_was_built_and_by_tuning(here: Path) -> None:
+    (here / "sub").mkdir()
+    (here / "sub" / "ranked_here.py").write_text(RANKED)
+    (here / "sub" / "plan.yaml").write_text(
+        "version: 1\nprogram: ranked_here.py:ranked\nschedule: {multiply: [{vectorize: {axis: n, width: {choose: [8, 16]}}}]}\n"
+        "tune: {at: [{n: 64}]}\n"
+    )
+    tuned = fluorite("tune", "sub/ranked_here.py:ranked", "--plan", "sub/plan.yaml", "--trials", "2", "-o", "tuned.yaml")
+    assert tuned.code == 0, tuned.err
+    built = fluorite("build", "sub/ranked_here.py:ranked", "-o", "sub/ranked_built")
+    assert built.code == 0, built.err
+    manifest = json.loads((here / "sub" / "ranked_built" / "manifest.json").read_text())
+    assert [e["function"] for e in manifest["externs"].values()] == ["ranked_here:ranks"]
+    use = "import ranked_built; print(ranked_built.ranked([3.0, 1.0, 2.0]).tolist())"
+    done = subprocess.run([sys.executable, "-c", use], cwd=here / "sub", capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[4.0, 0.0, 2.0]\n", done.stderr
+    lost = fluorite("run", "sub/ranked_built", "--set", "x=[3,1,2]")
+    assert lost.code == 1 and "R011" in lost.err and "put ranked_here where Python finds it" in lost.err
+
+
+def test_a_function_of_a_file_that_has_the_name_of_a_module_of_pythons_is_refused(here: Path) -> None:
+    (here / "wave.py").write_text(RANKED)
+    assert fluorite("run", "wave.py:ranked", "--set", "x=[3,1,2]").code == 0
+    refused = fluorite("build", "wave.py:ranked", "-o", "made")
+    assert refused.code == 1 and "B007" in refused.err and "a file of its own for it, imported" in refused.err
