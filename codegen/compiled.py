@@ -46,6 +46,7 @@ EMISSION = (
     "synchronising",
     "transcendental",
     "tvm_adapter",
+    "warps",
     "whole_numbers",
 )
 """The files that decide what code a kernel's statements become: their contents are part of the cache's keys."""

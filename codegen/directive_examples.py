@@ -12,7 +12,7 @@ from fluorite.algo.ops.reductions import sum as total
 from fluorite.algo.ops.views import edge
 from fluorite.algo.program import trace
 from fluorite.algo.trace import stage
-from fluorite.algo.types import f32, i8, u8
+from fluorite.algo.types import f16, f32, i8, u8
 from fluorite.schedule import ExecutionPlan
 
 from .driver import lower_variants, prepared
@@ -45,6 +45,10 @@ def counted(a: Any, w: Any) -> Any:
     return stage(lambda i, j: total(lambda k: cast(a[i, k], "int32") * cast(w[k, j], "int32")), name="product")
 
 
+def halved(a: Any, w: Any) -> Any:
+    return stage(lambda i, j: total(lambda k: cast(a[i, k], "float32") * cast(w[k, j], "float32")), name="product")
+
+
 def largest(a: Any) -> Any:
     return stage(lambda: argmax(lambda k: a[k]), name="at")
 
@@ -75,6 +79,10 @@ _BYTES = "pack: {tensor: w, sizes: {j: 16, k: 4}, order: [j, k], into: w_packed}
 _DOTS = (
     f"{{{_BYTES}}}, {{split: {{axis: j, factor: 16}}}}, {{split: {{axis: k, factor: 4}}}}, "
     "{reorder: [i, j_outer, k_outer, j_inner, k_inner]}"
+)
+_BY_WARPS = (
+    "{split: {axis: i, factor: 16}}, {reorder: [i_outer, jb, jw, i_inner, jt, k]}, {gpu_blocks: [i_outer, jb]}, "
+    "{gpu_warps: jw}, {tensorize: i_inner}"
 )
 _TILED = (
     "{stage_in: {read: w, into: w_tile}}, {split: {axis: k, factor: 2}}, {gpu_blocks: [i]}, {gpu_threads: [j]}, "
@@ -141,6 +149,13 @@ EXAMPLES: dict[str, Example] = {
     "gpu_blocks": Example(image_sums, _IMAGE, "out: [{gpu_blocks: [y]}]", "out: [{gpu_blocks: [y, x]}]", _GPU),
     "gpu_threads": Example(image_sums, _IMAGE, "out: [{gpu_blocks: [y]}]", "out: [{gpu_blocks: [y]}, {gpu_threads: [x]}]", _GPU),
     "software_pipeline": Example(product, _MATRICES, f"product: [{_TILED}], {_COPIED}", f"product: [{_TILED}, {_AHEAD}], {_COPIED}", _GPU),
+    "gpu_warps": Example(
+        halved,
+        {"a": f16(32, 16), "w": f16(16, 32)},
+        f"product: [{{split: {{axis: j, factors: [~, 1, 16], into: [jb, jw, jt]}}}}, {_BY_WARPS}]",
+        f"product: [{{split: {{axis: j, factors: [~, 2, 16], into: [jb, jw, jt]}}}}, {_BY_WARPS}]",
+        _GPU,
+    ),
     "fetch": Example(
         blur,
         _IMAGE,
@@ -156,7 +171,8 @@ def kernels(e: Example, schedule: str) -> str:
     graph = trace(e.program, None, inputs=e.inputs)
     plain = {} if e.target == _GPU else {s.name: "[compute_root]" for s in graph.stages if f"{s.name}:" not in schedule}
     entries = ", ".join([*([schedule] if schedule else []), *(f"{name}: {do}" for name, do in plain.items())])
-    plan, _ = prepared(ExecutionPlan.from_yaml(f"target: {e.target}\nfusion: {{rest: none}}\nschedule: {{{entries}}}"), graph)
+    rest = "numerics: {allow: precision}\nfusion: {rest: none}"
+    plan, _ = prepared(ExecutionPlan.from_yaml(f"target: {e.target}\n{rest}\nschedule: {{{entries}}}"), graph)
     (lowered,) = lower_variants(graph, plan, resolve_target(plan.target))
     return lowered.text()
 

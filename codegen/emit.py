@@ -15,6 +15,7 @@ from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary
 from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
 from fluorite.algo.linear import bounds, is_index
 from fluorite.algo.rewriting import landings, walk
+from fluorite.schedule.intrinsics import WARP
 
 from . import fragments, synchronising
 from .casting import cast, constant, rounded
@@ -45,7 +46,7 @@ from .statements import (
 )
 from .tvm_adapter import LOOP_KIND, ROTATING, ForKind, prefetch, tirx
 
-SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared"}
+SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared", "warp": "local"}
 
 _STACK = 32 << 10
 """Bytes of one buffer that threads can afford on their stacks."""
@@ -122,10 +123,12 @@ class _Emitter:
         if isinstance(s, Allocate) and s.buffer.memory == "tiles":  # the instructions name the registers
             return self.flat(s.body)
         if isinstance(s, StartFragments | MultiplyFragments | StoreFragments):
-            return list(fragments.emitted(s, self.buffers, self.dtypes, self.index))
+            return list(fragments.emitted(s, self.buffers, self.dtypes, self.index, self.serial))
         if isinstance(s, Allocate):
             saved, self.memo = self.memo, {}
             room = tuple(max(n, 1) if isinstance(n, int) else n for n in s.buffer.shape)  # TVM does not allocate nothing
+            if s.buffer.memory == "warp" and self.serial:  # one thread is a whole warp
+                room = (room[0], room[1] * WARP)
             self.buffers[s.buffer.id] = buffer = self.declare(replace(s.buffer, shape=room))
             body = [tirx.AllocBuffer(buffer, _on_stack(s.buffer)), *self.flat(s.body)]
             self.memo = saved
@@ -308,7 +311,7 @@ def _on_stack(b: Buffer) -> dict[str, Any]:
     elements = 1
     for n in b.shape:
         elements *= n if isinstance(n, int) else _STACK
-    fits = b.memory == "local" and elements * np.dtype(b.dtype).itemsize <= _STACK
+    fits = b.memory in ("local", "warp") and elements * np.dtype(b.dtype).itemsize <= _STACK
     return {"disable_lower_builtin": tirx.IntImm("bool", 1)} if fits else {}
 
 

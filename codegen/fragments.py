@@ -14,6 +14,7 @@ from fluorite.algo.linear import simplify
 from fluorite.algo.rewriting import substitute
 from fluorite.schedule.intrinsics import INTRINSICS, Intrinsic
 
+from . import warps
 from .real_functions import CALLS
 from .statements import Matrix, MultiplyFragments, StartFragments, StoreFragments, Tensors
 from .tvm_adapter import element_address, local_words, processor_instruction, tirx
@@ -26,9 +27,17 @@ Grid = Sequence[tuple[Axis, int]]
 Index = Callable[[Expr], Any]
 
 
-def emitted(s: Tensors, buffers: Mapping[int, Any], dtypes: Mapping[int, str], index: Index) -> Iterator[Any]:
-    """The statements, one after the other. `index` makes TVM's expression of one; `dtypes` are the language's."""
+def emitted(s: Tensors, buffers: Mapping[int, Any], dtypes: Mapping[int, str], index: Index, serial: bool) -> Iterator[Any]:
+    """The statements, one after the other. `index` makes TVM's expression of one; `dtypes` are the language's; `serial`: a warp is one
+    thread."""
     instruction = INTRINSICS[s.intrinsic]
+    if instruction.fragment == "warp":
+        places = [] if isinstance(s, StartFragments) else [point for _, point in _points(s.grid)]
+
+        def at(x: Matrix, number: int) -> list[Any]:
+            return _at(x, places[number], index)
+
+        return (warps.serial if serial else warps.emitted)(instruction, s, buffers, dtypes, at, lambda x: index(x.row))
     steps = _tiles if instruction.fragment == "tile" else _vectors
     return steps(instruction, s, buffers, dtypes, index)
 

@@ -16,7 +16,8 @@ from fluorite.algo.printing import show
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory of a stage, a leaf or an accumulator. `memory`: global (a kernel argument), workspace, local, shared, tiles (of AMX).
+    """Memory of a stage, a leaf or an accumulator. `memory`: global (a kernel argument), workspace, local, shared, tiles (of AMX), warp (a
+    thread's part of what a warp holds).
 
     `rotates`: its first dimension is parts that are written in turn; in shared memory the kernel has barriers of its own for it.
     """

@@ -208,6 +208,10 @@ CODES: dict[str, str] = {
     "P282": (
         "The target does not have the instruction. target: {cpu: ..., features: [...]} says what code may rely on; native is this machine."
     ),
+    "P283": (
+        "On a GPU the 32 threads of a warp compute an instruction together: a tensorized stage there has gpu_warps and no gpu_threads, and "
+        "gpu_warps is for such stages only."
+    ),
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."

@@ -2,7 +2,8 @@
 
     c[m, n] += sum over k: a[m, k] * b[k, n]        for `rows` m, `columns` n and `depth` k
 
-In memory k runs along a, and `group` of k, 4 bytes together, lie side by side in b: b[k // group, n, k mod group].
+In memory k runs along a, and `group` of k lie side by side in b: b[k // group, n, k mod group]. On processors that is 4 bytes together,
+and on GPUs 1: there b is a matrix like a.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ import numpy as np
 from .sections import NumericsClass
 
 Array = np.ndarray[Any, Any]
-Fragment = Literal["vector", "tile"]
-"""Where a c is kept between two steps: in a vector register, or in a tile register of AMX."""
+Fragment = Literal["vector", "tile", "warp"]
+"""Where a c is kept between two steps: in a vector register, in a tile register of AMX, or in the registers of the 32 threads of a warp."""
 
 
 @dataclass(frozen=True)
 class Intrinsic:
     """`operands` are the pairs of types of a and b that it takes, `result` the type of c; `features` those of the processor, by their names
-    in /proc/cpuinfo; `most` how many c there may be at a time; `says` what the help says of it."""
+    in /proc/cpuinfo, or `arch` the number of the first NVIDIA architecture that has it; `most` how many c there may be at a time; `says`
+    what the help says of it."""
 
     name: str
     rows: int
@@ -38,6 +40,7 @@ class Intrinsic:
     most: int
     numerics: NumericsClass
     says: str
+    arch: int = 0
 
     def sizes(self) -> dict[str, int]:
         """Iterations by role, without what has only one."""
@@ -45,10 +48,12 @@ class Intrinsic:
 
     def meaning(self, c: Array, a: Array, b: Array) -> Array:
         """c + a @ b for a[m, k] and b[k, n] as the instruction computes it: integers wrap; of floats the sums are float32, in the
-        instruction's order, and subnormal numbers count as 0."""
+        instruction's order (that of a tensor core is not known), and subnormal numbers count as 0 (not there)."""
         if self.numerics == "exact":
             with np.errstate(over="ignore"):
                 return np.asarray(c + a.astype(self.result) @ b.astype(self.result))
+        if self.fragment == "warp":
+            return np.asarray(c + a.astype(np.float32) @ b.astype(np.float32))
         x, y = (_flushed(np.asarray(v, ml_dtypes.bfloat16).astype(np.float32)) for v in (a, b))
         return _in_tiles(c, x, y) if self.fragment == "tile" else _in_vectors(c, x, y)
 
@@ -100,15 +105,27 @@ INTRINSICS: dict[str, Intrinsic] = {
             "avx512_bf16", 1, 16, 2, 2, _BF16, "float32", ("avx512_bf16",), "vector", 32, "precision",
             "vdpbf16ps: 32 products of bfloat16 added to float32",
         ),
+        Intrinsic(
+            "wmma_f16", 16, 16, 16, 1, (("float16", "float16"),), "float32", (), "warp", 8, "precision",
+            "mma of NVIDIA's tensor cores by a warp: 4,096 products of float16 added to float32", 70,
+        ),
+        Intrinsic(
+            "wmma_bf16", 16, 16, 16, 1, _BF16, "float32", (), "warp", 8, "precision",
+            "mma of NVIDIA's tensor cores by a warp: 4,096 products of bfloat16 added to float32", 80,
+        ),
     )
 }  # fmt: skip
 """By name; `auto` takes the first that fits."""
 
 
-def available(features: Iterable[str]) -> list[Intrinsic]:
-    """Those that a processor with these features has."""
+WARP = 32
+"""Threads that compute an instruction of a tensor core together."""
+
+
+def available(features: Iterable[str], arch: int = 0) -> list[Intrinsic]:
+    """Those that a processor with these features has, or a GPU of this architecture."""
     there = frozenset(features)
-    return [i for i in INTRINSICS.values() if there.issuperset(i.features)]
+    return [i for i in INTRINSICS.values() if (0 < i.arch <= arch if i.arch else there.issuperset(i.features) and not arch)]
 
 
-__all__ = ["INTRINSICS", "Intrinsic", "available"]
+__all__ = ["INTRINSICS", "WARP", "Intrinsic", "available"]

@@ -19,6 +19,7 @@ from .directives import (
     Fuse,
     GpuBlocks,
     GpuThreads,
+    GpuWarps,
     Parallel,
     Reorder,
     Split,
@@ -36,7 +37,7 @@ from .placing import between
 from .recurrences import clock_problems, not_within, placement_problems
 from .unscheduled import scatters, sorts, unscheduled
 
-SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads, Tensorize)
+SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads, GpuWarps, Tensorize)
 _OPERATIONS, _LOOP, _COPIES = 4096, 8, 16
 """How many operations unrolled loops may write out, and how many each counts as with a loop around it; copies that are always allowed."""
 _OF_WHOLE_STAGES = ("P207", "P211", "P226")  # a stage that is computed at a loop has shorter extents there: lowering checks those

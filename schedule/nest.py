@@ -19,6 +19,7 @@ from .directives import (
     Fuse,
     GpuBlocks,
     GpuThreads,
+    GpuWarps,
     Parallel,
     Reorder,
     Split,
@@ -27,6 +28,7 @@ from .directives import (
     Unroll,
     Vectorize,
 )
+from .intrinsics import WARP
 from .notation.places import Place
 from .notation.yaml_reader import nearest
 
@@ -145,7 +147,7 @@ def shape(
                 order.append(Unroll(axis=f"{a}_inner", marks=d.marks))
             case _:
                 order.append(d)
-    marks = [d for d in order if isinstance(d, Parallel | Vectorize | Unroll | GpuBlocks | GpuThreads | Tensorize)]
+    marks = [d for d in order if isinstance(d, Parallel | Vectorize | Unroll | GpuBlocks | GpuThreads | GpuWarps | Tensorize)]
     for d in [d for d in order if isinstance(d, Split | Tile | Reorder | Fuse)] + marks:
         try:
             nest = _apply(nest, d)
@@ -203,6 +205,11 @@ def _apply(nest: Nest, d: Directive) -> Nest:
             for name in nest.names[nest.position(a) :]:
                 nest = _mark(nest, name, TENSOR, d)
             return nest
+        case GpuWarps(axis=a):
+            nest = _mark(nest, a, THREAD, d, "y")
+            at = nest.position(a) + 1
+            threads = Loop("warp lane", axis("warp lane"), WARP, False, THREAD, "x")
+            return replace(nest, loops=(*nest.loops[:at], threads, *nest.loops[at:]))
         case GpuBlocks(loops=loops) | GpuThreads(loops=loops):
             kind = BLOCK if isinstance(d, GpuBlocks) else THREAD
             for lane, name in zip("xyz", reversed(loops), strict=False):

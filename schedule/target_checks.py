@@ -8,7 +8,20 @@ from fluorite.algo.errors import Problem
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 
-from .directives import Directive, Fetch, Fold, GpuBlocks, GpuThreads, Parallel, Prefetch, SoftwarePipeline, StoreAt, StoreIn, Tensorize
+from .directives import (
+    Directive,
+    Fetch,
+    Fold,
+    GpuBlocks,
+    GpuThreads,
+    GpuWarps,
+    Parallel,
+    Prefetch,
+    SoftwarePipeline,
+    StoreAt,
+    StoreIn,
+    Tensorize,
+)
 from .intrinsics import INTRINSICS, available
 from .machine import Machine
 from .notation.places import NOWHERE
@@ -50,7 +63,7 @@ def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:
         case StoreAt() | Fold() if gpu:
             asked, why = f"{d.label()} on a GPU", "iterations run at the same time there, so none can use what one before it made"
             try_ = ("store_in: shared", "target: {kind: llvm}")
-        case GpuBlocks() | GpuThreads() | Fetch() if not gpu:
+        case GpuBlocks() | GpuThreads() | GpuWarps() | Fetch() if not gpu:
             asked, why = f"{d.label()} on a CPU", "a CPU has no blocks of threads"
         case StoreIn(memory="shared") if not gpu:
             place, asked, why = d.at("memory"), "store_in: shared on a CPU", "a CPU has no memory shared by a block of threads"
@@ -65,8 +78,8 @@ def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:
             why, try_ = f"there are {', '.join(INTRINSICS)}", ("auto",)
         case Tensorize(intrinsic=name) if not _has(machine, name):
             place, code, asked = d.at("intrinsic"), "P282", f"tensorize: {name}"
-            why = f"the target {f'has no {_lacking(machine, name)}' if not gpu else 'is a GPU, and these are instructions of processors'}"
-            there = ", ".join(i.name for i in available(machine.features))
+            why = f"the target has no {_lacking(machine, name)}"
+            there = ", ".join(i.name for i in available(machine.features, machine.arch))
             try_ = (f"it has {there}" if there else "target: {cpu: sapphirerapids}", "vectorize")
         case _:
             return None
@@ -74,14 +87,17 @@ def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:
 
 
 def _has(machine: Machine, intrinsic: str) -> bool:
-    found = available(machine.features)
+    found = available(machine.features, machine.arch)
     return bool(found) if intrinsic == "auto" else INTRINSICS[intrinsic] in found
 
 
 def _lacking(machine: Machine, intrinsic: str) -> str:
-    """The processor's features without which the intrinsic is not there."""
-    wanted = INTRINSICS[intrinsic].features if intrinsic != "auto" else tuple(INTRINSICS)
-    return ", ".join(f for f in wanted if f not in machine.features)
+    """What of the target's the intrinsic would need."""
+    if intrinsic == "auto":
+        return f"instruction of {', '.join(INTRINSICS)}"
+    if (arch := INTRINSICS[intrinsic].arch) or machine.is_gpu:
+        return f"tensor cores of sm_{arch} or later" if arch else "such instruction: it is one of processors"
+    return ", ".join(f for f in INTRINSICS[intrinsic].features if f not in machine.features)
 
 
 __all__ = ["wrong_target"]

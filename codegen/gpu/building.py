@@ -107,14 +107,14 @@ def device_source(variants: Sequence[Lowered], target: CodeTarget) -> str:
     from ..emit import emit
     from ..synchronising import COPY, HEADER
     from ..tvm_adapter import generate, split_for_device
+    from ..warps import MULTIPLY, SOURCE
 
     kernels = [k for v in variants for k in v.kernels]
     if not kernels:
         return ""
     _, devices = split_for_device({k.name: emit(k) for k in kernels}, target.dict())
     source = "\n".join(str(generate(module, t).inspect_source()) for module, t in devices)
-    if COPY in source:
-        source = HEADER + source
+    source = (HEADER if COPY in source else "") + (SOURCE if MULTIPLY in source else "") + source
     contract = variants[0].scheduled.plan.numerics.contract
     return source if contract or target.kind != "opencl" else f"#pragma OPENCL FP_CONTRACT OFF\n{source}"
 

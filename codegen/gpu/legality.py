@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 from fluorite.algo.dtypes import NARROW
 from fluorite.algo.errors import PlanError, Problem
+from fluorite.algo.expr import Read
 from fluorite.algo.extent import Extent
 from fluorite.algo.rewriting import walk
 from fluorite.algo.stages import Stage
@@ -18,9 +19,11 @@ from fluorite.schedule.directives import (
     Fuse,
     GpuBlocks,
     GpuThreads,
+    GpuWarps,
     Reorder,
     Split,
     StoreIn,
+    Tensorize,
     Tile,
     Unroll,
     Vectorize,
@@ -181,7 +184,10 @@ def any_nest(s: Stage, nest: Nest, ds: Directives, lanes: Callable[[str], int]) 
     """What holds for every nest of a GPU kernel."""
     out: list[Problem] = []
     narrow = next((e.dtype for e in walk(s.value) if getattr(e, "dtype", "") in NARROW), s.dtype if s.dtype in NARROW else None)
-    if narrow is not None:
+    tensor = found(ds, Tensorize)
+    out += _warps(s, ds, tensor)
+    moves = isinstance(s.value, Read) and s.value.dtype == s.dtype
+    if narrow is not None and not moves and tensor is None:
         why = "GPUs have no code for it yet"
         out.append(_problem(place_of(ds), "P269", s, f"{s.name} is computed in {narrow}", why, "target: {kind: llvm}", "fl.f32"))
     for loop in nest.loops:
@@ -243,6 +249,20 @@ def any_nest(s: Stage, nest: Nest, ds: Directives, lanes: Callable[[str], int]) 
                 )
             )
     return out
+
+
+def _warps(s: Stage, ds: Directives, tensor: Directive | None) -> list[Problem]:
+    """P283: instructions of tensor cores are computed by warps, and nothing else is."""
+    warps, threads = found(ds, GpuWarps), found(ds, GpuThreads)
+    if tensor is not None and warps is None:
+        why = "the 32 threads of a warp compute an instruction together"
+        return [_problem(tensor.at("axis"), "P283", s, f"tensorize of {s.name} without gpu_warps", why, "gpu_warps: a loop outside it")]
+    if warps is not None and tensor is None:
+        why = "each of its threads would compute the same"
+        return [_problem(warps.at("axis"), "P283", s, f"gpu_warps of {s.name}, which is not tensorized", why, "gpu_threads")]
+    if warps is not None and threads is not None:
+        return [_problem(threads.at(), "P283", s, f"gpu_threads beside gpu_warps of {s.name}", "its threads are those of the warps", "one")]
+    return []
 
 
 def shared_bytes(root: Stage, buffers: Sequence[Buffer], directives: Mapping[int, Directives]) -> list[Problem]:

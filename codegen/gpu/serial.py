@@ -6,6 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..lowered import Lowered
+from ..narrow_floats import FORMATS
+
+
+def bits_of(array: Any) -> Any:
+    """What a kernel takes for an array: narrow floats as integers of their size."""
+    name = str(array.dtype)
+    return array.view(FORMATS[name].storage) if name in FORMATS else array
 
 
 def serial_functions(lowered: Lowered) -> Mapping[str, Any]:
@@ -19,9 +26,9 @@ def serial_functions(lowered: Lowered) -> Mapping[str, Any]:
 
     def function(name: str) -> Any:
         entry = module[name]
-        return lambda *a: entry(*(x if isinstance(x, int) else as_tensor(x) for x in a))
+        return lambda *a: entry(*(x if isinstance(x, int) else as_tensor(bits_of(x)) for x in a))
 
     return {k.name: function(k.name) for k in lowered.kernels}
 
 
-__all__ = ["serial_functions"]
+__all__ = ["bits_of", "serial_functions"]

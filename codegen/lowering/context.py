@@ -31,6 +31,7 @@ class KernelPlan:
     placements: Mapping[int, Placement]
     gpu: bool = False
     features: tuple[str, ...] = ()  # of the processor, that code may use
+    arch: int = 0  # of the GPU
 
 
 @dataclass(frozen=True, eq=False)

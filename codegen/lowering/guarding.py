@@ -5,7 +5,7 @@ from __future__ import annotations
 from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.linear import linear, simplify, within
 from fluorite.algo.rewriting import axes_of
-from fluorite.schedule.directives import Fetch, GpuThreads, StoreIn
+from fluorite.schedule.directives import Fetch, GpuThreads, GpuWarps, StoreIn
 from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, Loop
 
 from . import evaluating, logic
@@ -62,7 +62,7 @@ def late_guards(work: Context, p: Placed) -> list[tuple[Expr, Expr]]:
 
 def has_barrier(work: Context, i: int) -> bool:
     ds = work.plan.directives.get(i, ())
-    if any(isinstance(d, Fetch | GpuThreads) for d in ds) or any(isinstance(d, StoreIn) and d.memory == "shared" for d in ds):
+    if any(isinstance(d, Fetch | GpuThreads | GpuWarps) for d in ds) or any(isinstance(d, StoreIn) and d.memory == "shared" for d in ds):
         return True
     return any(has_barrier(work, j) for j, at in work.plan.placements.items() if at.owner == i)
 

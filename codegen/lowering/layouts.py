@@ -15,11 +15,27 @@ from . import logic
 from .context import Context, Placed
 
 
-def offsets(index: Sequence[Expr], shape: Sequence[Extent], loops: Mapping[Axis, int], ranges: Ranges) -> dict[Axis, list[Extent]] | None:
-    """By each loop: how many elements further its iterations are than its first. None where that depends on other loops."""
+def strides_of(shape: Sequence[Extent]) -> list[Extent]:
+    """How far apart in memory neighbours along each dimension are."""
     strides: list[Extent] = [1]
     for n in reversed(shape[1:]):
         strides.insert(0, strides[0] * n)
+    return strides
+
+
+def is_multiple(n: Extent, of: int) -> bool:
+    return isinstance(n, int) and n % of == 0
+
+
+def starts_at(index: Sequence[Expr], shape: Sequence[Extent], multiple: int) -> bool:
+    """Whether the index is that of an element whose number in memory is a multiple."""
+    parts = ((linear(i), stride) for i, stride in zip(index, strides_of(shape), strict=True))
+    return all(is_multiple(c * stride, multiple) for form, stride in parts for c in (form.constant, *(c for _, c in form.terms)))
+
+
+def offsets(index: Sequence[Expr], shape: Sequence[Extent], loops: Mapping[Axis, int], ranges: Ranges) -> dict[Axis, list[Extent]] | None:
+    """By each loop: how many elements further its iterations are than its first. None where that depends on other loops."""
+    strides = strides_of(shape)
     if any(sum(a in loops for a in set(axes_of(atom))) > 1 for i in index for atom in linear(i).atoms):
         return None
     found: dict[Axis, list[Extent]] = {}
@@ -81,4 +97,4 @@ def _filled(work: Context, s: Stage, index: Sequence[Expr], excess: Expr, loops:
     return False
 
 
-__all__ = ["is_zero_beyond", "offsets", "start_of"]
+__all__ = ["is_multiple", "is_zero_beyond", "offsets", "start_of", "starts_at"]

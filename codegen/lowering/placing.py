@@ -9,7 +9,7 @@ from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.linear import simplify
 from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
-from fluorite.schedule.directives import Directive, Fetch, GpuThreads, StoreIn
+from fluorite.schedule.directives import Directive, Fetch, GpuThreads, GpuWarps, StoreIn
 from fluorite.schedule.loop_checks import SHAPING
 from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Guard, Nest, shape, shifted
 from fluorite.schedule.regions import Box
@@ -134,5 +134,5 @@ def gpu_memory(work: Context, s: Stage) -> str:
     if chosen == "global":
         raise legality.not_in_kernel(s, ds)
     if chosen is None:
-        return "local" if in_all_threads(work) and not any(isinstance(d, GpuThreads | Fetch) for d in ds) else "shared"
+        return "local" if in_all_threads(work) and not any(isinstance(d, GpuThreads | GpuWarps | Fetch) for d in ds) else "shared"
     return "shared" if chosen == "shared" else "local"

@@ -21,12 +21,15 @@ from fluorite.algo.printing import show
 from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Tensorize
-from fluorite.schedule.intrinsics import INTRINSICS, Intrinsic, available
+from fluorite.schedule.intrinsics import INTRINSICS, WARP, Intrinsic, available
 from fluorite.schedule.nest import TENSOR, Loop
 
-from ..statements import Allocate, Buffer, Matrix, MultiplyFragments, StartFragments, Statement, StoreFragments, sequence
+from ..statements import Allocate, Barrier, Buffer, Matrix, MultiplyFragments, StartFragments, Statement, StoreFragments, sequence
 from . import evaluating, guarding, layouts, looping
 from .context import Context, Placed
+
+_ROW, _START = 8, 16
+"""Elements: rows of a warp's matrix lie a multiple of 8 apart, and it begins at a multiple of 16, which is 32 bytes of the narrow types."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,18 @@ def _reduction(work: Context, p: Placed, found: Parts) -> Statement:
     p = _without_tails(work, p, d, found)
     grid = _grid(p, found)
     count = prod(n for _, n in grid)
-    shape, memory = (count, instruction.rows * instruction.columns), "tiles" if instruction.fragment == "tile" else "local"
-    fragments = Buffer(_fragments(p.stage), f"{p.stage.name}_fragments", p.stage.dtype, shape, memory)
-    body = sequence(
-        StartFragments(instruction.name, fragments.id, count),
-        looping.loops(work, p, found.start),
-        StoreFragments(instruction.name, fragments.id, grid, _result(work, p, d, found, instruction)),
-    )
-    return Allocate(fragments, body)
+    elements = instruction.rows * instruction.columns // (WARP if instruction.fragment == "warp" else 1)
+    memory = {"vector": "local", "tile": "tiles", "warp": "warp"}[instruction.fragment]
+    fragments = Buffer(_fragments(p.stage), f"{p.stage.name}_fragments", p.stage.dtype, (count, elements), memory)
+    stored = StoreFragments(instruction.name, fragments.id, grid, _result(work, p, d, found, instruction))
+    start = StartFragments(instruction.name, fragments.id, count)
+    return Allocate(fragments, sequence(start, looping.loops(work, p, found.start), *_between_barriers(work, stored, stored.to)))
+
+
+def _between_barriers(work: Context, s: Statement, *used: Matrix) -> list[Statement]:
+    """GPU: what a warp reads others have written, and others read what it writes. The code generator's own barriers do not see that."""
+    buffers = [work.storage[x.buffer][0] for x in used if x.buffer in work.storage]
+    return [Barrier(), s, Barrier()] if any(b.memory == "shared" and not b.rotates for b in buffers) else [s]
 
 
 def _product(work: Context, p: Placed, found: Parts) -> Statement:
@@ -87,7 +94,8 @@ def _product(work: Context, p: Placed, found: Parts) -> Statement:
         if n in _axes(b) and n not in _axes(a) and (a.dtype, b.dtype) in instruction.operands:
             made = _matrices(work, p, (a, b), loops, (n, k), instruction)
             if isinstance(made, tuple):
-                return MultiplyFragments(instruction.name, _fragments(p.stage), _grid(p, found), *made)
+                product = MultiplyFragments(instruction.name, _fragments(p.stage), _grid(p, found), *made)
+                return sequence(*_between_barriers(work, product, *made))
             problems.append(made)
     _refuse(p, d, "P281", problems[0] if problems else f"{n.name} is a loop of both operands, or of none", "pack", "reorder")
 
@@ -117,6 +125,11 @@ def _matrices(
     if m is not None and of_a[m] != [lead * i for i in range(loops[m])]:
         return f"the rows of {_source(work, a)[0]} are not equally far apart"
     starts = [layouts.start_of(read.index, loops, work.ranges) for read in pair]
+    if instruction.fragment == "warp":
+        for read, start, apart in zip(pair, starts, (lead, row), strict=True):
+            name, shape = _source(work, read)
+            if not layouts.is_multiple(apart, _ROW) or not layouts.starts_at(start, shape, _START):
+                return f"{instruction.name} reads rows that lie a multiple of {_ROW} elements apart, and those of {name} do not"
     return Matrix(a.source, starts[0], as_expr(lead)), Matrix(b.source, starts[1], as_expr(row))
 
 
@@ -130,7 +143,12 @@ def _result(work: Context, p: Placed, d: Tensorize, found: Parts, instruction: I
     row: Extent = moved[m][1] if m is not None else 0
     if m is not None and moved[m] != [row * i for i in range(loops[m])]:
         _refuse(p, d, "P281", f"the rows of {p.stage.name} are not equally far apart", "cache")
-    return Matrix(p.stage.id, layouts.start_of(index, loops, work.ranges), as_expr(row))
+    start = layouts.start_of(index, loops, work.ranges)
+    shape = work.storage[p.stage.id][0].shape
+    if instruction.fragment == "warp" and not (layouts.is_multiple(row, _ROW) and layouts.starts_at(start, shape, _START)):
+        why = f"{instruction.name} writes rows that lie a multiple of {_ROW} elements apart, and those of {p.stage.name} do not"
+        _refuse(p, d, "P281", why, "cache, stored in shared memory")
+    return Matrix(p.stage.id, start, as_expr(row))
 
 
 def _column(work: Context, p: Placed, d: Tensorize, found: Parts) -> Axis:
@@ -167,7 +185,7 @@ def operands(value: Expr, instruction: Intrinsic) -> tuple[Read, Read] | None:
 def _chosen(work: Context, p: Placed, found: Parts) -> Intrinsic:
     """The instruction that the plan names, or the first of the target's that fits. Raises PlanError P280."""
     d, s = _asked(work, p), p.stage
-    named = [INTRINSICS[d.intrinsic]] if d.intrinsic != "auto" else available(work.plan.features)
+    named = [INTRINSICS[d.intrinsic]] if d.intrinsic != "auto" else available(work.plan.features, work.plan.arch)
     if s.reduction is None or s.reduction.kind != "sum":
         _refuse(p, d, "P280", f"{s.name} is no sum of products")
     loops = p.nest.loops[found.instruction :]
@@ -228,6 +246,9 @@ def _without_tails(work: Context, p: Placed, d: Tensorize, found: Parts) -> Plac
     for g in p.nest.guards:
         value = simplify(p.nest.value(g.value), work.ranges)
         used = set(axes_of(value))
+        if work.plan.gpu and guarding.guards_of(work, replace(p, nest=replace(p.nest, guards=(g,)))):
+            why = f"{g.value.name} has a last part that is not whole, and a warp computes all of its result"
+            _refuse(p, d, "P280", why, "cache, and tensorize that: its tile is always whole", "extents that the loops divide")
         if not used & inside or not guarding.guards_of(work, replace(p, nest=replace(p.nest, guards=(g,)))):
             kept.append(g)
             continue

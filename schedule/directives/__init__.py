@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .base import DIRECTIVES, STEPS, Directive
-from .gpu import Fetch, GpuBlocks, GpuThreads
-from .later import GpuLanes, GpuVthreads, GpuWarps
+from .gpu import Fetch, GpuBlocks, GpuThreads, GpuWarps
+from .later import GpuLanes, GpuVthreads
 from .loops import ComputeAt, ComputeInline, ComputeRoot, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from .pipelining import SoftwarePipeline
 from .rewrites import Cache, FindBest, Pack, Rfactor, StageIn

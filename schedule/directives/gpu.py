@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from ..notation.fields import ListOf
 from ..notation.places import UNMARKED, Marks
 from ..notation.records import Complaint
-from .base import Count, Directive, fill_in, loops_of, named_twice
+from .base import Count, Directive, Name, fill_in, loops_of, named_twice
 from .loops import LOOP
 
 
@@ -53,6 +53,22 @@ class GpuThreads(Directive):
 
     def complaints(self) -> list[Complaint]:
         return at_most_three(self.loops, "thread")
+
+
+@dataclass(frozen=True)
+class GpuWarps(Directive):
+    """Give the iterations of a loop to warps: the 32 threads of each compute one together, by an instruction of the tensor cores.
+
+    Legal for a stage that is tensorized, in the place of gpu_threads. The kernel then has 32 threads along threadIdx.x and the warps along
+    threadIdx.y: its other stages have gpu_threads of these extents, or fetch.
+    Gains: tensor cores, of which each computes 4,096 products at a time.
+    Costs: what the warps read is in shared memory, its rows a multiple of 8 elements apart.
+    """
+
+    before: ClassVar[str] = "for i_outer in 0..4\n  for k_outer: product += ..."
+    after: ClassVar[str] = "gpu_warps: i_outer\n  threadIdx.y = i_outer, threadIdx.x = the 32 threads of a warp"
+
+    axis: Name
 
 
 @dataclass(frozen=True)

@@ -24,17 +24,9 @@ class GpuVthreads(Directive):
 
 
 @dataclass(frozen=True)
-class GpuWarps(Directive):
-    """Give a loop to whole warps, for tensor cores."""
-
-    built: ClassVar[bool] = False
-    missing: ClassVar[str] = "instructions of tensor cores are not among the intrinsics of tensorize yet"
-    axis: Name
-
-
-@dataclass(frozen=True)
 class GpuLanes(Directive):
     """Give a loop to the lanes of a warp."""
 
     built: ClassVar[bool] = False
+    missing: ClassVar[str] = "values are not passed from lane to lane yet; gpu_warps computes by whole warps, gpu_threads by any threads"
     axis: Name

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 Array = np.ndarray[Any, Any]
@@ -144,10 +145,13 @@ class Block:
         if type(e).__name__ != "Call":
             return
         if "tvm_storage_sync" not in e.op.name:
-            if str(e.args[0].value if e.args and hasattr(e.args[0], "value") else "").startswith("__pipeline"):
-                self.copy(str(e.args[0].value), list(e.args[1:]), active)
-                return
-            self.value(e, active)
+            name = str(e.args[0].value if e.args and hasattr(e.args[0], "value") else "")
+            if name.startswith("__pipeline"):
+                self.copy(name, list(e.args[1:]), active)
+            elif name.startswith("fluorite_"):
+                self.by_warps(name, list(e.args[1:]), active)
+            else:
+                self.value(e, active)
             return
         if self.planted.barriers.setdefault(e, len(self.planted.barriers)) == self.planted.without_barrier:
             return
@@ -174,6 +178,33 @@ class Block:
             elements = np.arange(int(args[2].value) // np.dtype(str(data.dtype)).itemsize)[None]
             at, place = (np.asarray(self.value(x.indices[0], active)) + elements for x in (source, to))
             self.copies[-1].append((data, place, self.load(self.buffer_of(source), at, active), active))
+
+    def by_warps(self, name: str, args: list[Any], active: Array) -> None:
+        """An instruction of tensor cores, by its meaning. Thread t of a warp holds elements 8t to 8t + 7, and touches those of operands."""
+        if not active.all() or self.count % 32:
+            self.fault(f"{name} by some threads of a warp")
+            return
+        element = self.threads[:, None] % 32 * 8 + np.arange(8)[None]
+
+        def place(e: Any, rows: Any) -> tuple[Any, Array]:
+            first = np.broadcast_to(self.value(e.args[0].indices[0], active), (self.count, 1))
+            if (first.reshape(-1, 32) != first.reshape(-1, 32)[:, :1]).any() or (first % 8).any():
+                self.fault(f"{name}: the threads of a warp give different matrices, or one that is not aligned")
+            return self.buffer_of(e.args[0]), first + element // 16 * self.value(rows, active) + element % 16
+
+        def matrices(e: Any, rows: Any) -> Array:
+            found = self.load(*place(e, rows), active)
+            kinds = {"half": np.float16, "__nv_bfloat16": ml_dtypes.bfloat16}
+            return np.ascontiguousarray(found).reshape(-1, 16, 16).view(kinds[name.split("<")[1].strip(">")]).astype(np.float32)
+
+        own = args[0] if name.startswith("fluorite_multiply") else args[2]
+        buffer, start = self.buffer_of(own.args[0]), self.value(own.args[0].indices[0], active)
+        held = self.load(buffer, np.asarray(start) + np.arange(8)[None], active)
+        if name.startswith("fluorite_store"):
+            self.store(*place(args[0], args[1]), held, active)
+            return
+        c = np.ascontiguousarray(held).reshape(-1, 16, 16) + matrices(args[1], args[2]) @ matrices(args[3], args[4])
+        self.store(buffer, np.asarray(start) + np.arange(8)[None], c.reshape(self.count, 8), active)
 
     @staticmethod
     def buffer_of(e: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fluorite.codegen.emit import emit
 from fluorite.codegen.gpu import execution
+from fluorite.codegen.gpu.serial import bits_of
 from fluorite.codegen.tvm_adapter import (
     generate,
     host_target,
@@ -58,8 +59,8 @@ class Lockstep:
         register_function(symbol, launched)  # once: the host keeps what it finds
 
         def function(*given: Any) -> None:
-            arrays.update({f"{b.name}_ptr": a.reshape(-1) for b, a in zip(kernel.arguments, given, strict=False)})
-            entry(*(tensor_on(self.kind, a) if isinstance(a, np.ndarray) else a for a in given))
+            arrays.update({f"{b.name}_ptr": bits_of(a).reshape(-1) for b, a in zip(kernel.arguments, given, strict=False)})
+            entry(*(tensor_on(self.kind, bits_of(a)) if isinstance(a, np.ndarray) else a for a in given))
 
         return function
 
