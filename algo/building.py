@@ -17,8 +17,8 @@ import numpy as np
 from .dtypes import canonical
 from .errors import AlgorithmError
 from .expr import Expr, refuse
-from .extent import Extent
-from .stages import Leaf, Stage
+from .extent import Extent, symbols_of
+from .stages import Leaf, Stage, extents_in
 from .tensor import Direct, Tensor
 from .wellformed import name_of
 
@@ -60,6 +60,7 @@ class Builder:
     aliases: set[int] = field(default_factory=set)  # stages that only give a tensor another identity; none of them is in the Graph
     transposes: dict[int, Transpose] = field(default_factory=dict)  # a gradient's stage -> what it was solved from
     rules: dict[int, Rule] = field(default_factory=dict)  # a result -> how its adjoint goes on, where the user says so
+    counts: dict[str, int] = field(default_factory=dict)  # computed extents by symbol: the stages whose values they are
     when: Expr | None = None  # the condition of the stages being made
     known: tuple[Expr, ...] = ()  # the conditions whose stages may be read
 
@@ -139,6 +140,9 @@ class Builder:
         return Direct(made.id, made.shape, dtype, made.axis_names, made.name, self)
 
     def add(self, stage: Stage) -> Direct:
+        if self.counts:
+            used = dict.fromkeys(n for e in extents_in(stage) for n in symbols_of(e) if n in self.counts)
+            stage = replace(stage, counts=tuple((n, self.counts[n]) for n in used))
         self.stages[stage.id] = stage
         return Direct(stage.id, stage.extents, stage.dtype, stage.axis_names, stage.name, self)
 

@@ -223,8 +223,22 @@ def ceildiv(a: Extent, b: Extent) -> Extent:
     return floordiv(a + b - 1, b)
 
 
+_AT_MOST = "<="
+
+
+def counted_name(name: str, most: int) -> str:
+    """The symbol of an extent that is computed while the program runs: its name says what it is at most."""
+    return f"{name}{_AT_MOST}{most}"
+
+
+def most_of(symbol: str) -> int | None:
+    """What a computed extent is at most; None of a symbol that inputs have. A computed one may be 0."""
+    _, found, most = symbol.partition(_AT_MOST)
+    return int(most) if found else None
+
+
 def nonnegative(e: Extent, least: Mapping[str, int] | None = None) -> bool:
-    """Whether e >= 0 is proved when every symbol is at least `least[name]` (1 by default). False means unknown."""
+    """Whether e >= 0 is proved when every symbol is at least `least[name]` (1 by default; 0 if it is computed). False means unknown."""
     if isinstance(e, int):
         return e >= 0
     return _nonnegative(e) if least is None else _proved(e, least)
@@ -236,7 +250,21 @@ def _nonnegative(e: Dim) -> bool:
 
 
 def _proved(e: Dim, least: Mapping[str, int] | None) -> bool:
+    if any(most_of(name) is not None for name in e.symbols()) and nonnegative(_at_their_most(e), least):
+        return True
     return _provable(e, least) or ((relaxed := _without_quotients(e)) is not None and _provable(relaxed, least)) or _by_cases(e, least)
+
+
+def _at_their_most(e: Dim) -> Extent:
+    """A lower bound of e, with the largest computed extents in what is taken off."""
+    total: Extent = 0
+    for monomial, c in e.terms:
+        part: Extent = c
+        for atom in monomial:
+            most = most_of(atom.name) if isinstance(atom, Symbol) and c < 0 else None
+            part = part * (Dim((((atom,), 1),)) if most is None else most)
+        total = total + part
+    return total if total != e else -1
 
 
 def _by_cases(e: Dim, least: Mapping[str, int] | None) -> bool:
@@ -258,7 +286,8 @@ def _provable(e: Extent, least: Mapping[str, int] | None) -> bool:
     for monomial, coefficient in _terms(e):
         product: Extent = coefficient
         for atom in monomial:
-            low = (least or {}).get(atom.name, 1) if isinstance(atom, Symbol) else _least_of(atom, least)
+            usual = 1 if not isinstance(atom, Symbol) or most_of(atom.name) is None else 0
+            low = (least or {}).get(atom.name, usual) if isinstance(atom, Symbol) else _least_of(atom, least)
             if low is None:
                 return False
             product = product * (Dim((((atom,), 1),)) + low)

@@ -124,15 +124,24 @@ class Graph:
         found: set[int] = set()
         for s in self.stages:
             same = (i in found or (isinstance(t := self[i], Leaf) and self.is_fixed(t, s.method)) for i in s.sources)
-            if s.sources and s.op != "pack at call" and s.id not in self.updates and all(same):
+            if s.sources and s.op != "pack at call" and not s.counts and s.id not in self.updates and all(same):
                 found.add(s.id)
         return frozenset(found)
 
     @cached_property
     def pinned(self) -> frozenset[int]:
-        """The tensors that are stored whatever a plan says: conditions, what loops carry, become and ask, externs and their inputs, and
-        rows that are to be written over others."""
-        return self.conditions | self.carried | self.handed | self.rows
+        """The tensors that are stored whatever a plan says: conditions, what loops carry, become and ask, externs and their inputs, rows
+        that are to be written over others, and computed extents."""
+        return self.conditions | self.carried | self.handed | self.rows | self.counts.keys()
+
+    @cached_property
+    def counts(self) -> Mapping[int, tuple[str, ...]]:
+        """The computed extents, by the stages whose values they are."""
+        found: dict[int, dict[str, None]] = {}
+        for s in self.stages:
+            for name, i in s.counts:
+                found.setdefault(i, {})[name] = None
+        return {i: tuple(names) for i, names in found.items()}
 
     @cached_property
     def rows(self) -> frozenset[int]:

@@ -19,7 +19,7 @@ from .stages import Stage, Turn
 from .tensor import Direct, Tensor
 from .trace import copied
 from .trees import described, leaves
-from .wellformed import moved_by
+from .wellformed import counted_apart, moved_by
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
@@ -107,6 +107,8 @@ class _Loop:
         if opaque := next((s for s in made if s.id in moving and s.extern is not None), None):
             raise placed(moved_by("fl.while_loop", opaque.name), opaque.source, opaque.path)
         for s in made:
+            if any(i in moving or i in mine for _, i in s.counts):
+                raise placed(counted_apart("turn of fl.while_loop", s.counts[0][0]), s.source, s.path)
             if s.id in moving:
                 turn = Turn(group) if s.turn is None else replace(s.turn, around=(group, *s.turn.around))
                 builder.stages[s.id] = replace(s, turn=turn)

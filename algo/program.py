@@ -15,7 +15,7 @@ from .building import Builder, building, constant, placed, raised_at
 from .complex import complex_tensor, from_pair, is_complex
 from .dtypes import part_of
 from .errors import AlgorithmError, Problem
-from .expr import Size, refuse
+from .expr import refuse
 from .extent import symbols_of
 from .graph import Graph, Method, flatten, map_tree
 from .held import Parameter, param, state, updates_of
@@ -23,8 +23,7 @@ from .modules import Module, Program, members
 from .ordering import ordered
 from .python import converted
 from .ragged import Ragged, mask_of
-from .rewriting import walk
-from .stages import Leaf
+from .stages import Leaf, extents_in
 from .tensor import Direct, Tensor
 from .trace import copied, stage
 from .types import Spec, spec
@@ -289,9 +288,9 @@ def _require_plain(result: Any, name: str, above: set[int]) -> None:
 def _require_known_symbols(builder: Builder, name: str, inputs: list[int]) -> None:
     """Raises AlgorithmError for a stage with a symbolic extent that no input of its method has."""
     known = {s for i in inputs for e in builder.leaves[i].shape for s in symbols_of(e)}
+    known |= builder.counts.keys()
     for s in builder.stages.values():
-        used = (*s.extents, *(s.reduction.extents if s.reduction else ()), *(n.extent for n in walk(s.value) if isinstance(n, Size)))
-        if s.method == name and (unknown := [x for e in used for x in symbols_of(e) if x not in known]):
+        if s.method == name and (unknown := [x for e in extents_in(s) for x in symbols_of(e) if x not in known]):
             error = refuse("A134", f"the extent {unknown[0]}", f"no input of {name} has it, so it has no value", *sorted(known))
             raise placed(error, s.source, s.path)
 

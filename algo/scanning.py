@@ -26,7 +26,7 @@ from .stages import Stage, rewritten
 from .tensor import Direct, Index, Tensor, View
 from .trace import build_stage, copied
 from .trees import described, leaves, refilled
-from .wellformed import extent_of, moved_by
+from .wellformed import counted_apart, extent_of, moved_by
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
 
@@ -217,6 +217,9 @@ class Scan:
         moving = self._moving(stages)
         if opaque := next((s for s in stages if s.id in moving and s.extern is not None), None):
             raise placed(moved_by("the step of fl.scan or the function of fl.vmap", opaque.name), opaque.source, opaque.path)
+        for s in stages:
+            if any(i in moving or i in self.slots for _, i in s.counts):
+                raise placed(counted_apart("step of fl.scan, or example of fl.vmap", s.counts[0][0]), s.source, s.path)
         name = self._clock_name([s for s in stages if s.id in moving])
         lifted = {s.id: self._lifted(s, moving, axis(name)) for s in stages if s.id in moving}
         lifted |= masked(self.builder, lifted)

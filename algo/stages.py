@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from .clock import Clock, place
 from .dtypes import NARROW, kind
-from .expr import Axis, Expr, Op, Read, where
+from .expr import Axis, Expr, Op, Read, Size, where
 from .extent import Extent
 from .identities import identity
 from .linear import Ranges, linear
 from .printing import show
-from .rewriting import reads, rewrite
+from .rewriting import reads, rewrite, walk
 
 if TYPE_CHECKING:
     from .combiners import Combiner
@@ -144,6 +144,7 @@ class Stage:
     turn: Turn | None = None
     extern: Extern | None = None
     loss: str = ""  # of an adjoint, which is linear in the seed of its sweep: the tensor, below the method, whose derivative it is
+    counts: tuple[tuple[str, int], ...] = ()  # the computed extents that it has, each with the stage whose value it is
 
     @property
     def name(self) -> str:
@@ -202,8 +203,8 @@ class Stage:
 
     @cached_property
     def sources(self) -> tuple[int, ...]:
-        """The other tensors that the stage reads, or that a carry becomes."""
-        found = dict.fromkeys(r.source for r in self.reads)
+        """The other tensors that the stage reads, or that a carry becomes, and those that say how long its axes are."""
+        found = dict.fromkeys((*(r.source for r in self.reads), *(i for _, i in self.counts)))
         if self.turn is not None:
             found |= dict.fromkeys(i for i in (self.turn.next, self.turn.condition) if i is not None)
         return tuple(i for i in found if i != self.id)
@@ -257,6 +258,12 @@ class Stage:
         if self.when is not None:
             domain += f"; when {show(self.when, name)}"
         return f"{self.path}({domain}): {self.dtype} = {body}" + (f"    # {self.source}" if self.source else "")
+
+
+def extents_in(s: Stage) -> tuple[Extent, ...]:
+    """All extents that a stage speaks of: of its axes, of those of its reduction, and in its value."""
+    sizes = (n.extent for n in walk(s.value) if isinstance(n, Size))
+    return (*s.extents, *(s.reduction.extents if s.reduction else ()), *sizes)
 
 
 def parts_axis(value: Expr) -> Axis | None:

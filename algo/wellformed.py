@@ -131,6 +131,12 @@ def moved_by(loop: str, name: str) -> AlgorithmError:
     return refuse("A433", f"fl.extern {name} inside {loop}, which changes its inputs", why, "fl.extern outside, on all steps at once")
 
 
+def counted_apart(loop: str, name: str) -> AlgorithmError:
+    """The refusal of a computed extent that would be another one from step to step, or from example to example."""
+    why = "a tensor has one shape for all of them"
+    return refuse("A209", f"the extent {name}, another one at each {loop}", why, "a mask of what counts: fl.where, fl.mean(where=)")
+
+
 def require_elements(kind: str, reduced: Sequence[Extent], spatial: Sequence[Extent]) -> None:
     """Raises AlgorithmError for a largest or smallest of what never has an element."""
     if kind in ("max", "min", "argmax", "argmin") and 0 in reduced and 0 not in spatial:
@@ -140,6 +146,7 @@ def require_elements(kind: str, reduced: Sequence[Extent], spatial: Sequence[Ext
 __all__ = [
     "LARGEST",
     "axis_parameters",
+    "counted_apart",
     "excess",
     "extent_of",
     "moved_by",

@@ -136,6 +136,10 @@ ALGORITHM: dict[str, str] = {
         "An operation that complex numbers do not have: they have no order, no bits and no whole part. fl.abs(z), fl.real(z) and "
         "fl.imag(z) are real."
     ),
+    "A209": (
+        "fl.extent(..., of=) is an extent that is computed: of one whole number, most= at most, the same for all steps of a loop and all "
+        "examples of a batch. Where each has its own, masks say what counts."
+    ),
     "A301": "A window reaches over more elements than there are, padding included; or the input's channels do not fit the kernels.",
     "A302": "An axis was given that the tensor does not have.",
     "A303": "The elements cannot be arranged in this shape, or cannot be split into equal parts.",
@@ -258,6 +262,7 @@ RUN: dict[str, str] = {
     "R121": "A maximum or minimum over nothing has no value.",
     "R122": "With these inputs a stage reads a tensor that has no elements.",
     "R123": "The function of an fl.extern raised an error, or returned an array of another shape or type than the stage has.",
+    "R124": "An extent that is computed comes out larger than its declared most.",
     "R201": "A reader of data was given something without a meaning: a size, a column, a part, or an order that it cannot read in.",
     "R202": "A file of data cannot be read, or is not of the kind that it was given as.",
     "R203": "A line of a CSV file has other cells than the first, or a cell that is no number of the type that is wanted.",

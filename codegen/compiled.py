@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fluorite.algo.extent import to_json
+from fluorite.algo.extent import most_of, to_json
 from fluorite.algo.graph import Graph, Method
 from fluorite.algo.requirements import requirements
 from fluorite.algo.stages import Leaf
@@ -236,6 +236,9 @@ def _code(v: Lowered, m: Method, symbols: Sequence[str], code: Mapping[str, str]
         if any(isinstance(s, While) for s in walk(k.body)):
             step["unbounded"] = True
         steps[at_setup].append(step)
+        for i in (b.id for b in k.outputs if b.id in g.counts):
+            found_ = [{"kernel": f"extent {n}", "arguments": [numbers[i]], "count": [n, most_of(n)]} for n in g.counts[i]]
+            steps[False][:] = [*found_, *steps[False]] if at_setup else [*steps[False], *found_]
     for old in held.values():
         buffer(old, "parameter")
     copies = [[numbers[new], numbers[old]] for new, old in held.items() if new not in v.in_place]

@@ -60,7 +60,7 @@ def emit(kernel: Kernel, serial: bool = False) -> Any:
 class _Emitter:
     def __init__(self, kernel: Kernel, serial: bool) -> None:
         self.kernel, self.serial = kernel, serial
-        self.symbols = {s: tirx.Var(s, "int64") for s in kernel.symbols}
+        self.symbols = {s: tirx.Var(_identifier(s), "int64") for s in kernel.symbols}
         self.vars: dict[Axis, Any] = {}
         self.dtypes: dict[int, str] = {}
         self.buffers = {b.id: self.declare(b) for b in kernel.arguments}

@@ -13,7 +13,7 @@ from fluorite.algo.cost import costs
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import Problem, RunError
 from fluorite.algo.expr import Read
-from fluorite.algo.extent import Extent, evaluate, symbols_of
+from fluorite.algo.extent import Extent, evaluate, most_of, symbols_of
 from fluorite.algo.graph import Graph, Method
 from fluorite.algo.interpreter.weak import as_count
 from fluorite.algo.parameters import initial_parameters
@@ -150,7 +150,7 @@ def work(graph: Graph, method: str) -> Callable[[Mapping[str, int]], tuple[int, 
 
 
 def number(e: Extent, extents: Mapping[str, int]) -> int:
-    return e if isinstance(e, int) else evaluate(e, {s: extents[s] for s in symbols_of(e)})
+    return e if isinstance(e, int) else evaluate(e, {s: most_of(s) or 0 if s not in extents else extents[s] for s in symbols_of(e)})
 
 
 def extents_text(extents: Mapping[str, int]) -> str:

@@ -469,6 +469,7 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
         value = simplify(rewrite(reader.value, rule), reader.ranges)
         if (why := excess(value)) is not None:
             raise refused(place, "P225", s, f"compute_inline: {s.name} makes of {reader.name} {why[0]}", why[1], "compute_root")
-        return replace(reader, value=value, when=None if reader.when is None else simplify(rewrite(reader.when, rule), reader.ranges))
+        when = None if reader.when is None else simplify(rewrite(reader.when, rule), reader.ranges)
+        return replace(reader, value=value, when=when, counts=tuple(dict.fromkeys((*reader.counts, *s.counts))))
 
     return g.spliced(s, (), [put(x) for x in readers])

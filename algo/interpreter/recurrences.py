@@ -53,6 +53,7 @@ class Slice:
 
 def evaluate_unit(evaluation: Evaluation, unit: Sequence[Stage], sources: Mapping[int, Array]) -> dict[int, Array]:
     """The arrays of one stage, or of all stages of one loop or one recurrence, by id."""
+    evaluation.count(unit, sources)
     if unit[0].turn is not None:
         return turned(evaluation, unit, sources)
     if len(unit) == 1 and (not unit[0].clock or not unit[0].earlier):

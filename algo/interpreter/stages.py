@@ -7,7 +7,7 @@ len(axes) + len(reduction axes), broadcast lazily. Sums of products go through m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from ..dtypes import held, kind
 from ..errors import InternalError, Problem, RunError
 from ..expr import Axis, Const, Expr, Op, Read, Size
-from ..extent import Extent, evaluate
+from ..extent import Extent, evaluate, most_of
 from ..requirements import unguarded_reads
 from ..rewriting import axes_of, landings, walk
 from ..scatter import has_identity
@@ -38,7 +38,7 @@ class Evaluation:
     """Stages evaluated for given extents. `wide` computes float32 parts in float64, as a reference for error bounds."""
 
     def __init__(self, symbols: Mapping[str, int], wide: bool = False) -> None:
-        self.symbols, self.wide = symbols, wide
+        self.symbols, self.wide = dict(symbols), wide
         self.known: dict[Any, int] = {}
 
     def size(self, e: Extent) -> int:
@@ -48,6 +48,17 @@ class Evaluation:
         if found is None:
             found = self.known[e] = evaluate(e, self.symbols)
         return found
+
+    def count(self, unit: Iterable[Stage], sources: Mapping[int, Array]) -> None:
+        """The extents of these stages that were computed. Raises RunError for one that is larger than its most."""
+        for s in unit:
+            for name, i in s.counts:
+                if name not in self.symbols:
+                    n, most = int(sources[i].item()), most_of(name)
+                    if most is not None and not 0 <= n <= most:
+                        asked = f"the extent {name} of {s.path} would be {n}"
+                        raise _refused("R124", s, asked, f"it is at most {most}", "a larger most=")
+                    self.symbols[name] = n
 
     def working(self, dtype: str) -> str:
         """The dtype that values of `dtype` are held in."""

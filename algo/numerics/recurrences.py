@@ -22,6 +22,8 @@ _NEUTRAL = {"add": (0.0,), "max": (float("-inf"),), "min": (float("inf"),)}
 
 def bounded_unit(evaluation: EnclosingEvaluation, unit: Sequence[Stage], sources: Mapping[int, Enclosure]) -> dict[int, Enclosure]:
     """Value and bound of one stage, or of all stages of one loop or one recurrence, by id."""
+    if any(s.counts for s in unit):
+        evaluation.count(unit, {i: e.value for i, e in sources.items()})
     if unit[0].turn is not None:
         return _turned(evaluation, unit, sources)
     if len(unit) == 1 and (not unit[0].clock or not unit[0].earlier):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..extent import evaluate, most_of, volume
 from ..graph import Graph
 from ..interpreter.stages import Evaluation
 from ..ordering import units
@@ -58,7 +59,8 @@ def deviations(
     """The largest deviation of every output over all samples and elements."""
     bounding, plain = EnclosingEvaluation(graph, symbols, class_, casts), Evaluation(symbols, wide=True)
     exact = {i: a.astype(plain.working(a.dtype.name), copy=False) for i, a in leaves.items()}
-    few = any(int(np.prod([plain.size(n) for n in graph[i].shape])) <= _FEW for i in outputs)
+    known = {**{n: most_of(n) or 0 for names in graph.counts.values() for n in names}, **symbols}
+    few = any(evaluate(volume(graph[i].shape), known) <= _FEW for i in outputs)
     samples: list[dict[int, Array]] = [dict(exact) for _ in range(_SAMPLES_OF_FEW if few else _SAMPLES)]
     rng = np.random.default_rng(0)
 
@@ -67,6 +69,8 @@ def deviations(
         return reach * (1.0 if n == 0 else rng.uniform(-1, 1, reach.shape))
 
     for unit in units(stages):
+        bounding.count(unit, exact)
+        plain.count(unit, exact)
         if any(s.earlier for s in unit) or len(unit) > 1:
             disturbed_unit(bounding, plain, unit, exact, samples, push)
             continue

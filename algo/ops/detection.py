@@ -25,11 +25,12 @@ class Nms(NamedTuple):
 
 
 @operator
-def nms(boxes: Any, scores: Any, iou_threshold: float, size: int) -> Nms:
+def nms(boxes: Any, scores: Any, iou_threshold: float, size: int, *, cut: bool = False) -> Nms:
     """(indices, total) by non-maximum suppression: of boxes [n, 4] as (x1, y1, x2, y2), from the best score [n] on, each is kept that
     overlaps none kept before by more than `iou_threshold`, the area of both over the area of either (as torchvision.ops.nms).
 
-    The first `size` of them are given; `total` counts all. Of equal scores the earlier box is better. Stages: those of argsort (`order`),
+    The first `size` of them are given; `total` counts all. With `cut` nothing is padded: there are as many as are kept, an extent that is
+    known when the program runs (see fl.extent). Of equal scores the earlier box is better. Stages: those of argsort (`order`),
     `ranked zeros arange overlap`, a step for every box in `scan/lost`, `kept`, those of nonzero (`found`), and `indices`.
     """
     b, s = tensor(boxes, "nms"), tensor(scores, "nms")
@@ -66,5 +67,5 @@ def nms(boxes: Any, scores: Any, iou_threshold: float, size: int) -> Nms:
 
     gone, _ = scan(step, zeros((n,), dtype="bool"), (overlap, arange(n)))
     kept = build_stage(["i"], lambda i: E.unary("not", gone[i]), name="kept", extents={"i": n})
-    (at,), total = nonzero(kept, size, name="found")
+    (at,), total = nonzero(kept, size, cut=cut, name="found")
     return Nms(build_stage(["k"], lambda k: E.where(at[k] < 0, -1, order[E.binary("max", at[k], 0)]), name="indices"), total)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import expr as E
 from ..building import operator
+from ..counts import cut as shortened
+from ..counts import extent
 from ..dtypes import kind, promote
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent
@@ -89,11 +92,12 @@ class Unique(NamedTuple):
 
 
 @operator
-def unique(x: Any, size: int, fill_value: bool | int | float = 0) -> Unique:
+def unique(x: Any, size: int, fill_value: bool | int | float = 0, *, cut: bool = False) -> Unique:
     """The different values of x as (values, indices, inverse_indices, counts, total), the first two and counts of `size` elements.
 
     What is beyond `total` is `fill_value` in values, -1 in indices and 0 in counts; values beyond `size` are left out, and `total` says
-    how many there are altogether. Every NaN is a value of its own, as the array API has it; 0.0 and -0.0 are one value.
+    how many there are altogether. With `cut` nothing is padded: there are as many elements as are found, an extent that is known when the
+    program runs (see fl.extent). Every NaN is a value of its own, as the array API has it; 0.0 and -0.0 are one value.
     """
     t = tensor(x, "unique")
     _declared(size, "unique")
@@ -134,6 +138,8 @@ def unique(x: Any, size: int, fill_value: bool | int | float = 0) -> Unique:
         return reduce_axes("sum", ["j"], lambda j: E.where(order[j] == i, groups[j], 0), {"j": n})
 
     inverse = build_stage(["i"], number, name="inverse", extents={"i": n})
+    if cut:
+        values, indices, counts = _cut((values, indices, counts), total, size, "different")
     return Unique(values, indices, inverse if t.ndim == 1 else reshape(inverse, t.shape), counts, total)
 
 
@@ -145,8 +151,11 @@ class Nonzero(NamedTuple):
 
 
 @operator
-def nonzero(x: Any, size: int) -> Nonzero:
-    """(indices, total): where x is not zero, as one tensor of `size` positions for each axis of x. Those beyond `size` are left out."""
+def nonzero(x: Any, size: int, *, cut: bool = False) -> Nonzero:
+    """(indices, total): where x is not zero, as one tensor of `size` positions for each axis of x. Those beyond `size` are left out.
+
+    With `cut` nothing is padded: there are as many positions as are found, an extent that is known when the program runs (see fl.extent).
+    """
     t = tensor(x, "nonzero")
     _declared(size, "nonzero")
     if not t.ndim:
@@ -166,7 +175,7 @@ def nonzero(x: Any, size: int) -> Nonzero:
             return E.where(k < total.as_scalar(), at if d == 0 else E.binary("mod", at, as_expr(extent)), -1)
 
         indices.append(build_stage(["k"], along, name=f"axis{d}", extents={"k": size}))
-    return Nonzero(tuple(indices), total)
+    return Nonzero(_cut(indices, total, size, "found") if cut else tuple(indices), total)
 
 
 # ---------------------------------------------------------------- what the operators share
@@ -184,6 +193,12 @@ def _flat(t: Tensor) -> Tensor:
 def _declared(size: Any, what: str) -> None:
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise refuse("A304", f"{what} with size={size!r}", "how many elements the result has is declared: an integer", f"fl.{what}(x, 100)")
+
+
+def _cut(tensors: Sequence[Tensor], total: Tensor, size: int, name: str) -> tuple[Tensor, ...]:
+    """As many elements as there are."""
+    n = extent(name, of=total, most=size, beyond="cut")
+    return tuple(shortened(t, n, f"{t.label}/cut") for t in tensors)
 
 
 def _ranks(t: Tensor, d: int, descending: bool, name: str | None = "rank") -> Tensor:

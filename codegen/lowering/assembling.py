@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from fluorite.algo.errors import PlanError
-from fluorite.algo.expr import Size, as_expr
+from fluorite.algo.expr import as_expr
 from fluorite.algo.extent import symbols_of
 from fluorite.algo.ordering import units
-from fluorite.algo.rewriting import walk
-from fluorite.algo.stages import Stage
+from fluorite.algo.stages import Stage, extents_in
 
 from ..gpu import legality
 from ..statements import Allocate, Buffer, Kernel, Statement, sequence
@@ -60,5 +59,4 @@ def _again(work: Context) -> frozenset[int]:
 
 
 def symbols_in(s: Stage) -> list[str]:
-    out = [n for e in (*s.extents, *(s.reduction.extents if s.reduction else ())) for n in symbols_of(e)]
-    return out + [n for e in walk(s.value) if isinstance(e, Size) for n in symbols_of(e.extent)]
+    return [n for e in extents_in(s) for n in symbols_of(e)]

@@ -31,6 +31,16 @@ def evaluate(extent: Extent, symbols: Mapping[str, int]) -> int:
     raise ValueError(f"no extent: {extent!r}")
 
 
+def names(extent: Extent) -> set[str]:
+    """The symbols of an extent."""
+    match extent:
+        case str():
+            return {extent}
+        case [_, *parts]:
+            return {name for p in parts for name in names(p)}
+    return set()
+
+
 def shape_of(extents: Sequence[Extent], symbols: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(evaluate(e, symbols) for e in extents)
 

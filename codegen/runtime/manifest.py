@@ -13,7 +13,7 @@ import numpy as np
 
 from .complexes import NAMES
 from .errors import artifact_error, artifact_problem
-from .extents import Extent, shape_of, text
+from .extents import Extent, names, shape_of, text
 from .tensors import ALIGNMENT, numpy_dtype
 
 FORMAT = 2
@@ -70,15 +70,27 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Count:
+    """An extent that is computed, and what it is at most."""
+
+    symbol: str
+    most: int
+
+
+@dataclass(frozen=True)
 class Step:
     """One kernel call: buffers by number, then extents. `workspace`: bytes that the kernel takes for itself, once and on each thread.
-    `unbounded`: only its numbers say how long it runs."""
+    `unbounded`: only its numbers say how long it runs.
+
+    With `count` no kernel is called: the one buffer holds that extent.
+    """
 
     kernel: str
     arguments: tuple[int, ...]
     symbols: tuple[Extent, ...] = ()
     workspace: tuple[Extent, Extent] = (0, 0)
     unbounded: bool = False
+    count: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +130,10 @@ class Requirement:
     what: str
     within: tuple[Extent, ...]
     filled: tuple[Extent, ...]
+
+    @property
+    def symbols(self) -> set[str]:
+        return {name for e in (*self.within, *self.filled) for name in names(e)}
 
     def refusal(self, symbols: Mapping[str, int]) -> str | None:
         domain = shape_of(self.within, symbols)
@@ -292,7 +308,8 @@ def _variant(raw: Mapping[str, Any]) -> Variant:
 
 def _step(raw: Mapping[str, Any]) -> Step:
     once, each = raw.get("workspace", (0, 0))
-    return Step(raw["kernel"], tuple(raw["arguments"]), tuple(raw.get("symbols", ())), (once, each), raw.get("unbounded", False))
+    count = Count(*raw["count"]) if "count" in raw else None
+    return Step(raw["kernel"], tuple(raw["arguments"]), tuple(raw.get("symbols", ())), (once, each), raw.get("unbounded", False), count)
 
 
 def _tensor(raw: Mapping[str, Any]) -> TensorSpec:

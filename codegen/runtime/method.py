@@ -239,7 +239,7 @@ class Method:
             wrong = [
                 run_problem(r.code, f"{self.label}: with {given}, {why}", "larger inputs")
                 for r in self.spec.requires
-                if (why := r.refusal(symbols))
+                if r.symbols <= symbols.keys() and (why := r.refusal(symbols))
             ]
         if wrong:
             raise run_error(*wrong)
@@ -299,6 +299,8 @@ class Method:
             targets = list(arrays_of(self.spec.result, out))
         except (KeyError, TypeError, ValueError, IndexError):
             raise run_error(run_problem("R112", f"{self.label}: out is not built like the result, {self.spec.result_text()}")) from None
+        if isinstance(prepared, Prepared) and prepared.counted.intersection(prepared.outputs):
+            raise run_error(run_problem("R112", f"{self.label}: out, and how long the result is comes out only then", "leave out= out"))
         pairs = complex_leaves(self.spec.result)
         for i, (target, (shape, dtype), pair) in enumerate(zip(targets, prepared.leaf_specs, pairs, strict=True)):
             if not isinstance(target, np.ndarray):

@@ -179,8 +179,8 @@ class Native:
 
 
 def can_run(prepared: Prepared) -> bool:
-    """Whether the entry can run it: kernels only, no functions of Python's among them."""
-    return all(isinstance(prepared.functions(s.kernel), Function) for s in prepared.variant.steps)
+    """Whether the entry can run it: kernels only, no functions of Python's among them, and extents that are known before."""
+    return not prepared.counts and all(isinstance(prepared.functions(s.kernel), Function) for s in prepared.variant.steps)
 
 
 def _strides(shape: Sequence[int]) -> list[int]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import threads
 from .complexes import complex_of, parts_of
+from .counting import counted
 from .entry import Library
 from .extents import shape_of
 from .ffi import Function
@@ -49,6 +50,11 @@ class Prepared:
         library: Callable[[], Library | None] = lambda: None,
     ) -> None:
         self._calls, self._library = calls, library
+        self.counts = {s.count.symbol: s.count.most for s in variant.steps if s.count is not None}
+        """What the extents are at most that are known only while the steps run."""
+        symbols = {**symbols, **self.counts}
+        self.requires = [r for r in method.requires if r.symbols & self.counts.keys()]
+        self.counted = {b for b, buffer in enumerate(variant.buffers) if counted(buffer.shape, self.counts)}
         self.variant, self.symbols, self.functions, self.fixed, self.threads = variant, symbols, functions, fixed, thread_count
         self.updates = method.updates
         self.shapes = [shape_of(b.shape, symbols) for b in variant.buffers]
@@ -102,7 +108,7 @@ class Prepared:
 
     def takes(self, out: Array) -> bool:
         """Whether `out` is fit to be the result: the quick way to say yes, for one array, before anything is looked at closely."""
-        return self._nest is None and (out.shape, out.dtype) == self.leaf_specs[0] and out.flags.writeable
+        return self._nest is None and not self.counted and (out.shape, out.dtype) == self.leaf_specs[0] and out.flags.writeable
 
     def _ordered(self, arrays: Sequence[Array], args: Sequence[Array]) -> list[Array]:
         """The arrays of the result where it repeats some, or returns an input or a parameter: no two share memory."""
@@ -125,7 +131,7 @@ class Prepared:
             for b, (first, last) in sorted(lifetimes.items(), key=lambda item: -item[1][1]):
                 buffer, same = self.variant.buffers[b], self.variant.buffers[result]
                 fits = buffer.kind == "temporary" and buffer.dtype == same.dtype and self.shapes[b] == self.shapes[result]
-                if fits and b not in found and last < until:
+                if fits and b not in found and last < until and not {b, result} & self.counted:
                     found[b], until = result, first
         return found
 

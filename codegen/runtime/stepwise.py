@@ -11,6 +11,7 @@ from weakref import proxy
 
 import numpy as np
 
+from .counting import Counting
 from .extents import evaluate
 from .ffi import Tensor
 from .memory import ResultPool, aligned, allocate
@@ -99,6 +100,9 @@ class Stepwise:
             function(*arguments)
         for buffer in frame.slots:
             frame.put(buffer, None)
+        if self._prepared.counted:  # which only now are as long as they are
+            kept: list[Any] = frame.results
+            arrays = [kept[j] if b in self._prepared.counted else arrays[j] for j, b in enumerate(self._prepared.outputs)]
         return arrays
 
     def _hand_over(self, frame: Frame, i: int, buffer: int, value: Array) -> None:
@@ -121,7 +125,8 @@ class Stepwise:
         return borrow(target, self._buffers[buffer].alignment)
 
     def _small(self, buffer: int) -> bool:
-        return self._prepared.sizes[buffer] <= SMALL
+        """Whether it is copied: cheaply, or because only a beginning of it is the result."""
+        return self._prepared.sizes[buffer] <= SMALL or buffer in self._prepared.counted
 
     def _frame(self) -> Frame:
         p = self._prepared
@@ -137,14 +142,28 @@ class Stepwise:
         frame.results = [arrays.get(b) for b in p.outputs]
         tensors = {b: borrow(array) for b, array in arrays.items()}
         frame.slots = {b: [] for b in (*p.inputs, *p.outputs) if b not in tensors}
+        symbols, later = dict(p.symbols), list[Counting]()
+        places: dict[int, list[tuple[list[Any], int]]] = {b: [] for b in p.counted if b in arrays}
         for step in p.variant.steps:
             used = [p.lodgers.get(b, b) for b in step.arguments]
+            if step.count is not None:
+                later.append(Counting(step.count, arrays[used[0]], symbols, p.requires))
+                frame.steps.append((later[-1], []))
+                continue
             arguments: list[Any] = [tensors.get(b) for b in used]
             for position, b in enumerate(used):
                 if b in frame.slots:
                     frame.slots[b].append((arguments, position))
-            arguments += [evaluate(s, p.symbols) for s in step.symbols]
+                elif b in places:
+                    places[b].append((arguments, position))
+            for s in step.symbols:
+                for counting in later:
+                    counting.extent(s, (arguments, len(arguments)))
+                arguments.append(evaluate(s, p.symbols))
             frame.steps.append((p.functions(step.kernel), arguments))
+        for counting in later:
+            for b, those in places.items():
+                counting.tensor(arrays[b], self._buffers[b].shape, those, (frame.results, p.outputs.index(b)) if b in p.outputs else None)
         frame.steps += [(np.copyto, [arrays[held], arrays[new]]) for new, held in p.variant.copies]
         if p.updates:
             frame.steps = [(_whole, [[*frame.steps, (self._done, [])]])]

@@ -162,18 +162,20 @@ def _stage_data(s: Stage, nodes: _Nodes) -> list[Any]:
         s.turn and [s.turn.group, s.turn.next, s.turn.condition, list(s.turn.around)],
         s.extern and _extern_data(s, s.extern, nodes),
         s.loss,
+        [list(count) for count in s.counts],
     ]
 
 
 def _stage_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Stage:
-    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when, turn, called, loss = data
+    i, path, method, axes, extents, dtype, value, reduction, op, role, origin, source, ticks, when, turn, called, loss, counts = data
     clock = ticks and Clock(_axes(ticks[:1], nodes)[0], *ticks[1:])
     made = reduction and _reduction_of(reduction, nodes)
     shape = tuple(map(extent_of, extents))
     condition, loop = None if when is None else nodes[when], turn and Turn(turn[0], turn[1], turn[2], tuple(turn[3]))
     extern = called and _extern_of(path, called, nodes)
     own = _axes(axes, nodes)
-    return Stage(i, path, method, own, shape, dtype, nodes[value], made, op, role, origin, source, clock, condition, loop, extern, loss)
+    rest = (op, role, origin, source, clock, condition, loop, extern, loss, tuple((n, count) for n, count in counts))
+    return Stage(i, path, method, own, shape, dtype, nodes[value], made, *rest)
 
 
 def _combiner_data(c: Combiner, nodes: _Nodes) -> list[Any]:
