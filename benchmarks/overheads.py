@@ -199,7 +199,7 @@ def memory() -> Found:
     """What one step of training takes beside parameters, optimiser state and data: no more than PyTorch's, where BENCHMARK_TORCH names the
     Python that has it."""
     found: Found = {}
-    for name in ("mlp_train", "mlp_adam", "convnet_train"):
+    for name in ("mlp_train", "mlp_adam", "deep_mlp", "deep_mlp_adam", "convnet_train"):
         found[name] = {"fluorite": float(_python(STEP, ROOT, words=(name,)))}
         if (python := os.environ.get("BENCHMARK_TORCH")) is not None:
             found[name]["torch"] = float(_python(STEP_TORCH, ROOT, python=python, words=(name,)))

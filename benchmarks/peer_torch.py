@@ -10,18 +10,22 @@ import torch  # type: ignore[import-not-found,unused-ignore]
 import torch.nn.functional as F  # type: ignore[import-not-found,unused-ignore]
 
 from . import torch_filters
-from .training import CHANNELS, MLP, RATES, SEQUENCE, STEPS, Data, parameters
+from .training import CHANNELS, RATES, SEQUENCE, STEPS, Data, parameters
 from .workloads import WORKLOADS, Array
 
 VARIANTS = ("torch eager", "torch compiled", "torch convolutions", "torch convolutions compiled")
 
 
-def _mlp(p: dict[str, Any], x: Any) -> Any:
-    last = len(MLP) - 2
+def _mlp(p: dict[str, Any], x: Any, activation: Callable[[Any], Any] = F.relu) -> Any:
+    last = len(p) // 2 - 1
     for k in range(last + 1):
         x = x @ p[f"layers.{k}/w"] + p[f"layers.{k}/b"]
-        x = x if k == last else F.relu(x)
+        x = x if k == last else activation(x)
     return x
+
+
+def _deep_mlp(p: dict[str, Any], x: Any) -> Any:
+    return _mlp(p, x, torch.tanh)
 
 
 def _convnet(p: dict[str, Any], x: Any) -> Any:
@@ -30,7 +34,7 @@ def _convnet(p: dict[str, Any], x: Any) -> Any:
     return x.flatten(1) @ p["out/w"] + p["out/b"]
 
 
-NETWORKS = {"mlp_train": _mlp, "mlp_adam": _mlp, "convnet_train": _convnet}
+NETWORKS = {"mlp_train": _mlp, "mlp_adam": _mlp, "deep_mlp": _deep_mlp, "deep_mlp_adam": _deep_mlp, "convnet_train": _convnet}
 
 
 def lstm(d: Data, compiled: bool) -> Callable[[], Array]:
@@ -62,7 +66,7 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
     d = WORKLOADS[name].inputs()
     x, y = torch.from_numpy(d["x"]), torch.from_numpy(d["y"].astype(np.int64))
     p = {k: torch.from_numpy(v).requires_grad_() for k, v in parameters(d).items()}
-    kind = "Adam" if name == "mlp_adam" else "SGD"
+    kind = "Adam" if name.endswith("adam") else "SGD"
     chosen = getattr(torch.optim, kind)(list(p.values()), lr=RATES[kind])
     network = NETWORKS[name]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +17,7 @@ RATES = {"SGD": 0.01, "Adam": 1e-5}
 STEPS = 3
 """Steps whose losses are compared; what is timed are the steps after them."""
 MLP = (784, 512, 512, 10)
+DEEP = (*(512,) * 30, 10)
 CHANNELS = (1, 32, 64)
 SIZE = 28
 SEQUENCE = (100, 8, 64)
@@ -24,8 +25,16 @@ SEQUENCE = (100, 8, 64)
 
 
 def mlp_data(r: np.random.Generator) -> Data:
-    out = {"x": r.standard_normal((64, MLP[0]), F32), "y": r.integers(0, MLP[-1], 64).astype(np.int32)}
-    for k, (a, b) in enumerate(pairwise(MLP)):
+    return dense_data(r, MLP)
+
+
+def deep_mlp_data(r: np.random.Generator) -> Data:
+    return dense_data(r, DEEP)
+
+
+def dense_data(r: np.random.Generator, widths: Sequence[int]) -> Data:
+    out = {"x": r.standard_normal((64, widths[0]), F32), "y": r.integers(0, widths[-1], 64).astype(np.int32)}
+    for k, (a, b) in enumerate(pairwise(widths)):
         out |= {f"layers.{k}/w": r.standard_normal((a, b), F32) / F32(a**0.5), f"layers.{k}/b": np.zeros(b, F32)}
     return out
 
@@ -96,17 +105,28 @@ def _cross_entropy(z: Array, y: Array) -> tuple[float, Array]:
 
 
 def mlp_gradients(p: dict[str, Array], d: Data) -> tuple[float, dict[str, Array]]:
+    return _dense_gradients(p, d, lambda z: np.maximum(z, 0), lambda h: h > 0)
+
+
+def deep_mlp_gradients(p: dict[str, Array], d: Data) -> tuple[float, dict[str, Array]]:
+    return _dense_gradients(p, d, np.tanh, lambda h: 1 - h**2)
+
+
+def _dense_gradients(
+    p: dict[str, Array], d: Data, activation: Callable[[Array], Array], slope: Callable[[Array], Array]
+) -> tuple[float, dict[str, Array]]:
+    """`slope` is the derivative of the activation, from its value."""
     inputs, h = [], d["x"].astype(np.float64)
-    last = len(MLP) - 2
+    last = len(p) // 2 - 1
     for k in range(last + 1):
         inputs.append(h)
         h = h @ p[f"layers.{k}/w"] + p[f"layers.{k}/b"]
-        h = h if k == last else np.maximum(h, 0)
+        h = h if k == last else activation(h)
     loss, g = _cross_entropy(h, d["y"])
     out: dict[str, Array] = {}
     for k in range(last, -1, -1):
         out |= {f"layers.{k}/w": inputs[k].T @ g, f"layers.{k}/b": g.sum(0)}
-        g = (g @ p[f"layers.{k}/w"].T) * (inputs[k] > 0)
+        g = (g @ p[f"layers.{k}/w"].T) * slope(inputs[k])
     return loss, out
 
 
@@ -150,6 +170,8 @@ __all__ = [
     "Data",
     "convnet_data",
     "convnet_gradients",
+    "deep_mlp_data",
+    "deep_mlp_gradients",
     "losses",
     "lstm",
     "lstm_data",

@@ -131,6 +131,7 @@ def _pyramid(r: np.random.Generator) -> Data:
 
 _SQUARE, _WIDE, _ROWS = 2048 * 2048, 1536 * 2560, 128 * 1024
 _MLP = 784 * 512 + 512 * 512 + 512 * 10
+_DEEP = 29 * 512 * 512 + 512 * 10
 _MLP_STEP = 64 * (6 * _MLP - 2 * 784 * 512)
 _PRODUCT = _normal(a=(1024, 1024), b=(1024, 1024))
 WORKLOADS = {
@@ -199,6 +200,23 @@ WORKLOADS = {
             training.mlp_data,
             training.losses(training.mlp_gradients, "Adam"),
             tolerance=1e-3,  # the first steps divide gradients near 0 by themselves
+        ),
+        Workload(
+            "deep_mlp",
+            "one step of training thirty dense layers of 512, batch 64, SGD, float32",
+            64 * (6 * _DEEP - 2 * 512 * 512),
+            3 * 4 * _DEEP,
+            training.deep_mlp_data,
+            training.losses(training.deep_mlp_gradients, "SGD"),
+        ),
+        Workload(
+            "deep_mlp_adam",
+            "the same with Adam",
+            64 * (6 * _DEEP - 2 * 512 * 512),
+            7 * 4 * _DEEP,
+            training.deep_mlp_data,
+            training.losses(training.deep_mlp_gradients, "Adam"),
+            tolerance=1e-3,
         ),
         Workload(
             "convnet_train",
