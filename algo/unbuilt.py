@@ -10,6 +10,7 @@ UNBUILT: dict[str, tuple[str, str]] = {
     "dist": ("distributed programs", ""),
     "from_onnx": ("import from ONNX", ""),
     "from_torch": ("import from PyTorch", ""),
+    "launch": ("distributed programs", ""),
 }
 """name -> (what it belongs to, what would do instead)."""
 

@@ -212,7 +212,8 @@ def _mean_where(t: Tensor, axis: Axes, keepdims: bool, where: Tensor, rounds: bo
     to, _ = broadcast("mean", [t, where])
     if to != t.shape:
         why = f"it has an extent where {t.label} has 1, or more axes"
-        raise refuse("A301", f"mean of {shown(t.shape)} where {shown(where.shape)}", why, "fl.broadcast_to")
+        instead = ("fl.broadcast_to",) if t.ndim else ("the losses of the elements: reduction='none'", "fl.broadcast_to")
+        raise refuse("A301", f"mean of {shown(t.shape)} where {shown(where.shape)}", why, *instead)
     chosen = broadcast_view(where, to, t.axis_names)
     total, over = reduced("sum", t, axis, lambda i: E.where(chosen[i], summand(t[i]), E.cast(0, summand(t[i]).dtype)), name="sum")
     n, _ = reduced("sum", t, axis, lambda i: E.cast(chosen[i], "int32"), name="count")

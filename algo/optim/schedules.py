@@ -43,10 +43,15 @@ def exponential(rate: float, steps: int, factor: float = 0.5) -> Schedule:
     return lambda t: r * binary("pow", cast(f, "float64"), t / n)
 
 
-def cosine(rate: float, steps: int, final: float = 0.0) -> Schedule:
-    """From `rate` to `final` along half a cosine, and `final` from `steps` on (Loshchilov and Hutter, "SGDR", 2017, without restarts)."""
+def cosine(rate: float, steps: int, final: float = 0.0, *, warmup: int = 0) -> Schedule:
+    """From `rate` to `final` along half a cosine, and `final` from `steps` on (Loshchilov and Hutter, "SGDR", 2017, without restarts).
+    With `warmup` that many of the steps, the first ones, are those of fl.optim.warmup."""
     r, n, last = _number(rate, "rate"), _number(steps, "steps", True), _number(final, "final")
-    return lambda t: last + (r - last) * 0.5 * (1.0 + unary("cos", math.pi * _until(t, n)))
+
+    def along(t: Expr) -> Expr:
+        return last + (r - last) * 0.5 * (1.0 + unary("cos", math.pi * _until(t, n)))
+
+    return _warmed(along, warmup) if warmup != 0 else along
 
 
 def polynomial(rate: float, steps: int, final: float = 0.0, power: float = 1.0) -> Schedule:
@@ -61,7 +66,11 @@ def _until(t: Expr, steps: float) -> Expr:
 
 def warmup(schedule: Any, steps: int) -> Schedule:
     """`schedule` (a number or a schedule) times (t + 1) / steps for the first `steps` updates; its own time runs on meanwhile."""
-    inner, n = rate_of(schedule), _number(steps, "steps", True)
+    return _warmed(rate_of(schedule), steps)
+
+
+def _warmed(inner: Schedule, steps: int) -> Schedule:
+    n = _number(steps, "warmup", True)
     return lambda t: inner(t) * binary("min", (t + 1.0) / n, cast(1.0, "float64"))
 
 

@@ -83,6 +83,9 @@ SCHEDULES: dict[str, tuple[Any, Callable[[int], float]]] = {
     "warm_cosine": (
         fl.optim.warmup(fl.optim.cosine(0.8, 5), 2), lambda t: 0.4 * (1 + math.cos(math.pi * min(t / 5, 1))) * min((t + 1) / 2, 1),
     ),
+    "cosine_with_warmup": (
+        fl.optim.cosine(0.8, warmup=2, steps=5), lambda t: 0.4 * (1 + math.cos(math.pi * min(t / 5, 1))) * min((t + 1) / 2, 1),
+    ),
     "piecewise": (fl.optim.piecewise([2, 4], [0.1, fl.optim.constant(0.2), 0.3]), lambda t: 0.1 if t < 2 else 0.2 if t < 4 else 0.3),
     "own": (lambda t: 0.5 / fl.sqrt(1.0 + t), lambda t: 0.5 / math.sqrt(1 + t)),
 }  # fmt: skip
@@ -247,6 +250,7 @@ def refusal(make: Any) -> fl.Problem:
         (lambda: fl.optim.Adam(0.1, average=1), "average=1"),
         (lambda: fl.optim.piecewise([3, 2], [1, 2, 3]), "piecewise"),
         (lambda: fl.optim.cosine(0.1, 0), "steps=0"),
+        (lambda: fl.optim.cosine(0.1, 10, warmup=-1), "warmup=-1"),
     ],
 )
 def test_arguments_are_checked(make: Any, words: str) -> None:

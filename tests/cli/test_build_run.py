@@ -65,7 +65,7 @@ def test_a_kernel_that_computes_something_else_is_1(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Method, "__call__", lambda self, *a, **k: right(self, *a, **k) * np.float32(1.001))
     ran = fluorite("check", "double.py", "--no-gradients", "--json")
     assert ran.code == 1 and ran.document["ok"] is False and ran.document["result"]["ok"] is False
-    assert "wrong" in fluorite("check", "double.py").out
+    assert "wrong" in fluorite("check", "double.py", "--no-gradients").out
 
 
 def test_run_from_the_file_and_from_what_was_built(here: Path, image: np.ndarray) -> None:
