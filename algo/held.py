@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from .building import Builder, call_site, current, placed, tracing
-from .dtypes import canonical
+from .complex import ComplexTensor, complex_tensor, from_pair
+from .complex.lifting import holds_complex
+from .dtypes import canonical, part_of
 from .errors import AlgorithmError
 from .expr import Expr, refuse
 from .extent import Extent
@@ -31,6 +33,8 @@ class Parameter(Tensor):
     """A tensor that belongs to the Program: shared by its methods, saved with the weights under its attribute path."""
 
     kind = "parameter"
+
+    complex = False  # whether its last axis has the parts of complex numbers, which is said by what it is held by
 
     def __init__(self, shape: tuple[Extent, ...], dtype: str, axis_names: tuple[str | None, ...], init: Any, trainable: bool) -> None:
         super().__init__(shape, dtype, axis_names, self.kind)
@@ -58,7 +62,7 @@ class Parameter(Tensor):
         """Make it part of the graph that is being traced, under this path."""
         self.label = path.rsplit("/", 1)[-1]
         builder.kept.append(self)
-        made = Held(self, builder.leaf(self.kind, path, self.shape, self.dtype, self.axis_names, self.init))
+        made = Held(self, builder.leaf(self.kind, path, self.shape, self.dtype, self.axis_names, self.init, complex=self.complex))
         builder.bound[id(self)], builder.homes[id(self)] = made, path
         return made
 
@@ -93,6 +97,32 @@ class State(Parameter):
     kind = "state"
 
 
+class ComplexHeld(ComplexTensor):
+    """A complex parameter or state, or what it holds at one point of a method: the parts of `stored`, along its last axis."""
+
+    def __init__(self, stored: Parameter, now: Tensor) -> None:
+        made = from_pair(now)
+        super().__init__(made.real, made.imag, now)
+        self.stored = stored
+
+    @property
+    def label(self) -> str:
+        return self.stored.label
+
+    def now(self) -> ComplexHeld:
+        """See Parameter.now."""
+        return ComplexHeld(self.stored, self.stored.now())
+
+    def assign(self, value: Any, by: str = "") -> None:
+        """See Parameter.assign; a number, real or complex, is for all of it."""
+        self.stored.assign(_pair_for(self, value), by)
+
+
+def stored_of(given: Any) -> Any:
+    """The parameter that something from an attribute of a Program stands for; anything else as it is."""
+    return given.parameter if isinstance(given, Held) else given.stored if isinstance(given, ComplexHeld) else given
+
+
 class Held(Direct):
     """What a parameter or state holds at one point of a method."""
 
@@ -120,10 +150,10 @@ def param(
     """A parameter with named axes, ``fl.param(in_=64, out=32)``; a trailing underscore is dropped.
 
     `init` is an array, a number, or a function of (generator, shape); it is only run when weights are not given. What is returned is a
-    fluorite.Parameter.
+    fluorite.Parameter; with dtype=fl.c64 a complex tensor, whose parts lie together as float32 [..., 2] in files of weights.
     """
     names, extents = _form("param", init, shape, axes)
-    return Parameter(extents, canonical(dtype), names, init, trainable)
+    return _made(Parameter, names, extents, dtype, init, trainable)
 
 
 def state(*, init: Any = None, dtype: Any = "float32", shape: tuple[int, ...] | None = None, **axes: int) -> Tensor:
@@ -133,7 +163,18 @@ def state(*, init: Any = None, dtype: Any = "float32", shape: tuple[int, ...] | 
     What is returned is a fluorite.Parameter.
     """
     names, extents = _form("state", init, shape, axes)
-    return State(extents, canonical(dtype), names, init, False)
+    return _made(State, names, extents, dtype, init, False)
+
+
+def _made(
+    kind: type[Parameter], names: tuple[str | None, ...], extents: tuple[Extent, ...], dtype: Any, init: Any, trainable: bool
+) -> Tensor:
+    part = part_of(dtype)
+    if part is None:
+        return kind(extents, canonical(dtype), names, init, trainable)
+    stored = kind((*extents, 2), part, (*names, "part"), init, trainable)
+    stored.complex = True
+    return ComplexHeld(stored, stored)  # type: ignore[return-value]
 
 
 def _form(what: str, init: Any, shape: tuple[int, ...] | None, axes: dict[str, int]) -> tuple[tuple[str | None, ...], tuple[Extent, ...]]:
@@ -161,6 +202,22 @@ def _extent(what: str, value: Any, name: str) -> int:
 
 
 # ---------------------------------------------------------------- assignments
+def _pair_for(p: ComplexHeld, value: Any) -> Tensor:
+    """The value as both parts along a last axis. Raises AlgorithmError where it is not of the shape and type of p."""
+    from .ops.creation import full
+
+    if isinstance(value, bool | int | float | complex):
+        return complex_tensor(full(p.shape, value, p.dtype), "assign").pair()
+    if not holds_complex(value):
+        raise refuse("A181", f"{p.label} = real numbers", f"{p.label} is {p.dtype}, and stays it", f'fl.cast(value, "{p.dtype}")')
+    z = complex_tensor(value, "assign")
+    if tuple(z.shape) != tuple(p.shape):
+        raise refuse("A180", f"{p.label} = {z!r}", f"{p.label} has the shape [{', '.join(map(str, p.shape))}], and keeps it")
+    if z.dtype != p.dtype:
+        raise refuse("A181", f"{p.label} = {z!r}", f"{p.label} is {p.dtype}, and stays it", f'fl.cast(value, "{p.dtype}")')
+    return z.pair()
+
+
 def _of_form(p: Parameter, value: Any, path: str, by: str) -> Direct:
     """The value as a stage or leaf of the shape and type of the parameter. Raises AlgorithmError."""
     from .ops.shapes import tensor
@@ -282,4 +339,4 @@ def _name(builder: Builder, s: Stage, target: str) -> None:
     builder.stages[s.id] = replace(s, path=target, role="update")
 
 
-__all__ = ["Held", "Init", "Parameter", "State", "param", "state", "updates_of", "updating"]
+__all__ = ["ComplexHeld", "Held", "Init", "Parameter", "State", "param", "state", "stored_of", "updates_of", "updating"]

@@ -23,10 +23,16 @@ Draw: TypeAlias = Callable[[np.random.Generator, Shape], Any]
 
 @dataclass(frozen=True)
 class Initializer:
-    """``f(generator, shape) -> array``. Printed as it was written."""
+    """``f(generator, shape) -> array``. Printed as it was written.
+
+    Of a complex parameter both parts are drawn, and divided by the square root of 2, so that magnitudes are as large as those of real
+    numbers; a constant is real, and what is `linked` has no complex form.
+    """
 
     text: str
     draw: Draw
+    constant: bool = False
+    linked: bool = False
 
     def __call__(self, generator: np.random.Generator | None = None, shape: Shape | None = None) -> Any:
         """The values; without arguments the initialiser itself, so that ``zeros()`` and ``zeros`` are the same."""
@@ -35,6 +41,13 @@ class Initializer:
         if generator is None or shape is None:
             raise refuse("A141", self.text, "an initialiser takes a generator and a shape")
         return np.asarray(self.draw(generator, shape), dtype=np.float64)
+
+    def complex(self, generator: np.random.Generator, shape: Shape) -> Any:
+        """The values of a complex parameter."""
+        if self.linked:
+            raise refuse("A141", f"{self.text} of complex numbers", "it is for real ones", "an array", "a function of (generator, shape)")
+        real = self(generator, shape)
+        return real if self.constant else (real + 1j * self(generator, shape)) / math.sqrt(2)
 
     def __repr__(self) -> str:
         return f"fl.init.{self.text}"
@@ -53,11 +66,11 @@ def fans(shape: Shape) -> tuple[int, int]:
 
 def constant(value: float) -> Initializer:
     """`value` everywhere."""
-    return Initializer(f"constant({value})", lambda _, shape: np.full(shape, value))
+    return Initializer(f"constant({value})", lambda _, shape: np.full(shape, value), constant=True)
 
 
-zeros = Initializer("zeros", lambda _, shape: np.zeros(shape))
-ones = Initializer("ones", lambda _, shape: np.ones(shape))
+zeros = Initializer("zeros", lambda _, shape: np.zeros(shape), constant=True)
+ones = Initializer("ones", lambda _, shape: np.ones(shape), constant=True)
 
 
 def normal(scale: float = 0.02, mean: float = 0.0) -> Initializer:
@@ -125,7 +138,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
         q = drawing.orthonormal(drawing.normal(g, (max(rows, columns), min(rows, columns))))
         return gain * (q if rows >= columns else q.T).reshape(shape)
 
-    return Initializer(f"orthogonal({gain})", draw)
+    return Initializer(f"orthogonal({gain})", draw, linked=True)
 
 
 xavier_uniform, xavier_normal = glorot_uniform, glorot_normal

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .building import RESERVED, call_site, current, placed, scope, tracing
+from .complex import ComplexTensor
 from .expr import refuse
-from .held import Parameter
+from .held import ComplexHeld, Parameter
 from .tensor import Tensor
 
 
@@ -23,11 +24,12 @@ class Holder:
 
         def __getattribute__(self, name: str) -> Any:
             found = object.__getattribute__(self, name)
-            return found.now() if isinstance(found, Parameter) and tracing() is not None else found
+            return found.now() if isinstance(found, Parameter | ComplexHeld) and tracing() is not None else found
 
         def __setattr__(self, name: str, value: Any) -> None:
             held = vars(self).get(name)
-            if isinstance(held, Parameter) and value is not None and (tracing() is not None or not isinstance(value, Parameter)):
+            kept = isinstance(held, Parameter | ComplexHeld) and value is not None
+            if kept and (tracing() is not None or not isinstance(value, Parameter | ComplexHeld)):
                 held.assign(value)
                 return
             if tracing() is not None and (what := _lost(held, value)):
@@ -44,7 +46,7 @@ def _lost(held: Any, value: Any) -> str:
         return next((what for v in value if (what := _lost(None, v))), "")
     if isinstance(value, dict):
         return next((what for v in value.values() if (what := _lost(None, v))), "")
-    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+    if isinstance(value, Tensor | ComplexTensor) and not isinstance(value, Parameter):
         return "a tensor"
     if isinstance(held, int | float) and not isinstance(held, bool) and isinstance(value, int | float) and value != held:
         return "another number"
@@ -109,6 +111,7 @@ def members(root: Any) -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
 
     def visit(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+        value = value.stored if isinstance(value, ComplexHeld) else value
         if isinstance(value, Parameter | Module | Program | list | tuple | dict):
             if id(value) in seen:
                 return
@@ -117,7 +120,7 @@ def members(root: Any) -> Iterator[tuple[str, Any]]:
             yield path, value
         if isinstance(value, Module | Program):
             for k, v in vars(value).items():
-                if isinstance(v, Parameter | Module | list | tuple | dict):
+                if isinstance(v, Parameter | ComplexHeld | Module | list | tuple | dict):
                     if k in RESERVED:
                         raise refuse("A110", f"an attribute called {k!r}", "fluorite uses that name in paths", f"{k}_")
                     yield from visit(v, f"{path}/{k}" if path else k)

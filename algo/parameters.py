@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .complex.arrays import parts_of
+from .dtypes import paired
 from .errors import AlgorithmError, Problem, RunError
 from .extent import Extent
 from .graph import Graph
@@ -35,14 +37,15 @@ def initial_parameters(graph: Graph, seed: int = 0) -> dict[str, Array]:
 
 
 def _initial(leaf: Leaf, seed: int) -> Array:
-    shape = tuple(_fixed(e, leaf) for e in leaf.shape)
+    stored = tuple(_fixed(e, leaf) for e in leaf.shape)
     value = leaf.value
     if value is None:
-        return np.zeros(shape, leaf.dtype)
+        return np.zeros(stored, leaf.dtype)
+    shape, dtype = (stored[:-1], paired(leaf.dtype)) if leaf.complex else (stored, leaf.dtype)
     if callable(value):
         value = _called(value, leaf, seed, shape)
     found = np.asarray(value)
-    if found.dtype.kind not in "biuf" and found.dtype != np.dtype(leaf.dtype):
+    if found.dtype.kind not in ("biufc" if leaf.complex else "biuf") and found.dtype != np.dtype(leaf.dtype):
         raise AlgorithmError(
             Problem(
                 "A141", path=leaf.path, asked=f"an initial value of type {found.dtype.name}", why="it is a number, or an array of numbers"
@@ -58,12 +61,13 @@ def _initial(leaf: Leaf, seed: int) -> Array:
                 try_=(f"a value of shape {list(shape)}, or a number",),
             )
         )
-    return np.array(np.broadcast_to(found, shape), leaf.dtype, order="C")
+    return parts_of(np.array(np.broadcast_to(found, shape), dtype, order="C"))
 
 
 def _called(init: Any, leaf: Leaf, seed: int, shape: tuple[int, ...]) -> Any:
     try:
-        return init(generator(seed, leaf.path), shape)
+        draw = getattr(init, "complex", init) if leaf.complex else init
+        return draw(generator(seed, leaf.path), shape)
     except (AlgorithmError, MemoryError):
         raise
     except Exception as error:
@@ -91,7 +95,10 @@ def _fixed(e: Extent, leaf: Leaf) -> int:
 
 
 def given_parameters(graph: Graph, given: Mapping[str, Any]) -> dict[str, Array]:
-    """The given values by path, complete and of the declared shapes and dtypes; all that is wrong at once, as a RunError."""
+    """The given values by path, complete and of the declared shapes and dtypes, complex ones as their parts.
+
+    Raises RunError with all that is wrong.
+    """
     leaves = parameter_leaves(graph)
     wrong = [_problem("R110", f"{graph.name} has no parameter {name}") for name in given if name not in leaves]
     arrays: dict[str, Array] = {}
@@ -100,7 +107,8 @@ def given_parameters(graph: Graph, given: Mapping[str, Any]) -> dict[str, Array]
             wrong.append(_problem("R110", f"parameter {path} is missing"))
             continue
         array = np.asarray(given[path])
-        expected = f"expected {leaf.dtype}{list(leaf.shape)}"
+        array = parts_of(array) if leaf.complex else array
+        expected = f"expected {paired(leaf.dtype)}{list(leaf.shape[:-1])}" if leaf.complex else f"expected {leaf.dtype}{list(leaf.shape)}"
         if array.dtype != np.dtype(leaf.dtype):
             wrong.append(_problem("R111", f"{path} is {array.dtype.name}, {expected}", f"value.astype(np.{leaf.dtype})"))
         elif array.shape != leaf.shape:

@@ -251,7 +251,7 @@ def _input(builder: Builder, method: str, name: str, s: Spec) -> Direct:
     builder.paths.add(f"{method}/{name}")
     if (part := part_of(s.dtype)) is None:
         return builder.leaf("input", f"{method}/{name}", s.shape, s.dtype, s.axis_names)
-    return builder.leaf("input", f"{method}/{name}", (*s.shape, 2), part, (*s.axis_names, None), complex=True)
+    return builder.leaf("input", f"{method}/{name}", (*s.shape, 2), part, (*s.axis_names, "part"), complex=True)
 
 
 def _kept(builder: Builder, i: int, updates: Mapping[str, int]) -> int:

@@ -7,14 +7,16 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from itertools import zip_longest
 from typing import Any
 
 from ..building import Builder, call_site, current, placed
+from ..complex import ComplexTensor, from_pair
 from ..dtypes import FLOATS
 from ..errors import AlgorithmError
 from ..expr import Expr, refuse
 from ..graph import map_tree
-from ..held import Parameter
+from ..held import ComplexHeld, Parameter, stored_of
 from ..modules import Module, Program, members
 from ..passing import bound
 from ..tensor import Direct, Tensor
@@ -34,10 +36,29 @@ def gradients(loss: Tensor, wrt: Sequence[Tensor]) -> list[Tensor | None]:
     """
     loss = settled(loss)
     _require_scalar(loss)
-    given = [settled(t) for t in wrt]
-    for t in given:
+    given = [[settled(part) for part in _parts(t)] for t in wrt]
+    for t in (p for parts in given for p in parts):
         _require_float(t)
-    return _swept([loss], [_constant(one(loss.dtype))], given)
+    found = iter(_swept([loss], [_constant(one(loss.dtype))], [p for parts in given for p in parts]))
+    return [_together(t, [next(found) for _ in parts]) for t, parts in zip(wrt, given, strict=True)]
+
+
+def _parts(t: Any) -> Sequence[Any]:
+    """The tensors that a complex one is made of: one of pairs, or two."""
+    if not isinstance(t, ComplexTensor):
+        return [t]
+    return [t.joined] if isinstance(t.joined, Direct | Parameter) else t.parts()
+
+
+def _together(t: Any, found: Sequence[Tensor | None]) -> Any:
+    """The derivative by t of those by its parts; None where there is none."""
+    from ..ops.creation import zeros_like
+
+    if not isinstance(t, ComplexTensor) or all(g is None for g in found):
+        return found[0]
+    if len(found) == 1:
+        return from_pair(found[0])  # type: ignore[arg-type]
+    return ComplexTensor(*(zeros_like(p) if g is None else g for p, g in zip(t.parts(), found, strict=True)))
 
 
 def _swept(results: Sequence[Direct], seeds: Sequence[Adjoint], wrt: Sequence[Direct]) -> list[Tensor | None]:
@@ -198,6 +219,8 @@ class _Held:
 
     def __init__(self, value: Any, name: str) -> None:
         self.rebound: dict[int, Direct] = {}
+        value = stored_of(value) if isinstance(value, ComplexHeld) and value.joined is value.stored else value
+        self.pairs: list[bool] = []
         if isinstance(value, Module | Program | Parameter):
             found = {"": value} if isinstance(value, Parameter) else _trainable(value)
             if not found:
@@ -206,13 +229,15 @@ class _Held:
             self.outer: Any = value
             self.tree: Any = 0 if isinstance(value, Parameter) else dict.fromkeys(found, 0)
             self.inside = list(self.rebound.values())
+            self.pairs = [p.complex for p in found.values()]
         else:
             self.outer = map_tree(lambda t: _aliased(t, name), value)
             self.tree = self.outer
             self.inside = list(leaves(self.outer))
 
     def filled(self, parts: Iterator[Tensor]) -> Any:
-        return refilled(self.tree, [next(parts) for _ in self.inside])
+        found: list[Any] = [next(parts) for _ in self.inside]
+        return refilled(self.tree, [from_pair(t) if pair else t for t, pair in zip_longest(found, self.pairs)])
 
 
 def _aliased(t: Any, name: str) -> Direct:

@@ -54,7 +54,9 @@ def step(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | 
         found = np.array(held[i], evaluation.working(graph[i].dtype)) if isinstance(graph[i], Leaf) else held[i]
         return complex_of(found) if i in chosen.complex else found
 
-    return Transition(map_tree(result, chosen.result), {**values, **{path: np.array(held[i]) for path, i in chosen.updates.items()}})
+    after = {**values, **{path: np.array(held[i]) for path, i in chosen.updates.items()}}
+    pairs = {t.path for t in graph.leaves if t.complex}
+    return Transition(map_tree(result, chosen.result), {path: complex_of(a) if path in pairs else a for path, a in after.items()})
 
 
 def evaluate_stages(graph: Graph, inputs: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, method: str | None = None,

@@ -106,7 +106,7 @@ def compare(graph: Graph, method: str | None, inputs: tuple[Any, ...], got: Any,
     compared = [compare_array(graph.path_of(i), truth[i], g, graph[i].dtype) for i, g in zip(ids, found, strict=True)]
     if isinstance(got, Transition):
         for path, before in parameter_arrays(graph, parameters).items():
-            new, i = got.parameters[path], chosen.updates.get(path)
+            new, i = parts_of(np.asarray(got.parameters[path])), chosen.updates.get(path)
             if i is not None:
                 compared.append(compare_array(graph.path_of(i), truth[i], new, graph[i].dtype))
             elif not (left := compare_array(path, Enclosure(before), new, before.dtype.name)).ok:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..building import Builder, current
+from ..complex import ComplexTensor, from_pair
 from ..dtypes import FLOATS, held
 from ..expr import Expr, binary, cast, refuse, unary, where
-from ..held import Held, Parameter, State, updating
+from ..held import Parameter, State, stored_of, updating
 from ..modules import Module
 from ..tensor import Tensor
 from .rows import RowUpdate, rows_of
@@ -32,7 +33,7 @@ class Optimizer(Module):
                     bias is corrected by the number of all updates, as in PyTorch's SparseAdam.
 
     Clipping is of the averaged gradient, weight decay comes after it. Parameters narrower than float32 are updated in float32, and their
-    state is float32.
+    state is float32. Of a complex parameter both parts are moved as numbers of their own, as PyTorch's optimisers do.
     """
 
     by_rows = True  # whether the rule of one row depends on nothing of other rows
@@ -98,7 +99,7 @@ class Optimizer(Module):
         """One step with these gradients: pairs of a parameter and a tensor of its shape. For gradients of one's own making."""
         builder, home = current(), self.home()
         given = gradients.items() if isinstance(gradients, Mapping) else gradients
-        pairs = [(self._parameter(p), g) for p, g in given]
+        pairs = [(self._parameter(p), g.pair() if isinstance(g, ComplexTensor) else g) for p, g in given]
         for p, g in pairs:
             if not isinstance(g, Tensor) or tuple(g.shape) != tuple(p.shape) or g.dtype not in FLOATS:
                 wanted = f"{p.dtype}[{', '.join(map(str, p.shape))}]"
@@ -114,7 +115,8 @@ class Optimizer(Module):
         p = self._parameter(parameter)
         if self.average is None:
             raise refuse("A191", f"averaged({p.label})", "the optimiser keeps no average", "average=0.999")
-        return self.state(f"average/{current().homes[id(p)]}", p.shape, held(p.dtype), p.axis_names).now()
+        found = self.state(f"average/{current().homes[id(p)]}", p.shape, held(p.dtype), p.axis_names).now()
+        return from_pair(found) if p.complex else found  # type: ignore[return-value]
 
     # ------------------------------------------------------------ state
     def home(self) -> str:
@@ -135,7 +137,7 @@ class Optimizer(Module):
         return found
 
     def _parameter(self, given: Any) -> Parameter:
-        p = given.parameter if isinstance(given, Held) else given
+        p = stored_of(given)
         if not isinstance(p, Parameter) or p.dtype not in FLOATS:
             raise refuse("A194", f"the gradient of {given!r}", "optimisers move parameters of floats", "fl.param(...) in __init__")
         p.now()

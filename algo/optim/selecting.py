@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ..building import Builder, current
 from ..expr import refuse
-from ..held import Held, Parameter
+from ..held import ComplexHeld, Held, Parameter, stored_of
 from ..modules import Module, members
 
 Selection: TypeAlias = Any  # None | Module | Parameter | str | list of these
@@ -39,10 +39,8 @@ def matcher(given: Selection) -> Callable[[Parameter], bool]:
 
 def _each(given: Selection, everything: list[Parameter]) -> Iterator[Parameter]:
     match given:
-        case Held():
-            yield given.parameter
-        case Parameter():
-            yield given
+        case Held() | ComplexHeld() | Parameter():
+            yield stored_of(given)
         case Module():
             yield from (p for _, p in members(given) if isinstance(p, Parameter) and p.trainable)
         case str():

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .complexes import NAMES, complex_of, parts_of
 from .errors import Problem, run_error, run_problem
 from .extents import evaluate, shape_of
 from .ffi import Function
@@ -41,7 +42,8 @@ class Parameters(MutableMapping[str, Array]):
         self._lock = threading.Lock()
 
     def __getitem__(self, name: str) -> Array:
-        view = self._arrays[self._known(name)].view()
+        held = self._arrays[self._known(name)]
+        view = complex_of(held) if self._specs[name].complex else held.view()
         view.flags.writeable = False
         return view
 
@@ -62,7 +64,7 @@ class Parameters(MutableMapping[str, Array]):
 
     def assign(self, values: Mapping[str, Any]) -> None:
         """Assign several at once, or none of them. Raises RunError with one sentence for each that does not fit."""
-        arrays = {name: np.asarray(value) for name, value in values.items()}
+        arrays = {name: self._stored(name, np.asarray(value)) for name, value in values.items()}
         if wrong := [p for name, array in arrays.items() if (p := self.refusal(name, array))]:
             raise run_error(*wrong)
         fresh = {}
@@ -75,14 +77,20 @@ class Parameters(MutableMapping[str, Array]):
             self._arrays = self._arrays | fresh
             self._changed(frozenset(arrays))
 
+    def _stored(self, name: str, array: Array) -> Array:
+        """Complex numbers as their parts; the parts themselves are taken too."""
+        return parts_of(array) if name in self._specs and self._specs[name].complex else array
+
     def refusal(self, name: str, array: Array) -> Problem | None:
         """Why `array` cannot be the parameter `name`."""
+        array = self._stored(name, array)
         if (spec := self._specs.get(name)) is None:
             return run_problem("R110", f"the model has no parameter {name}", *self._nearest(name))
         if array.shape != spec.shape:
-            return run_problem("R111", f"{name} has shape {array.shape}, expected {spec.text()}")
+            return run_problem("R111", f"{name} has shape {spec.seen(array.shape)}, expected {spec.text()}")
         if array.dtype.newbyteorder("=") not in (spec.numpy, numpy_dtype(spec.given or spec.dtype)):
-            return run_problem("R111", f"{name} is {array.dtype.name}, expected {spec.text()}", f"value.astype(np.{spec.dtype})")
+            to = NAMES[spec.dtype] if spec.complex else spec.dtype
+            return run_problem("R111", f"{name} is {array.dtype.name}, expected {spec.text()}", f"value.astype(np.{to})")
         return None
 
     def arrays(self) -> Mapping[str, Array]:

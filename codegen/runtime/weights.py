@@ -22,7 +22,7 @@ from .tensors import ALIGNMENT, bits_of, numpy_dtype
 _NAMES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
     "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
-    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool",
+    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool", "C64": "complex64",
 }  # fmt: skip
 _CODES = {name: code for code, name in _NAMES.items()}
 _LARGEST_HEADER = 100_000_000

@@ -25,6 +25,7 @@ from fluorite.schedule import ExecutionPlan
 
 from ..driver import compile_graph
 from ..runtime import assemble, weights
+from ..runtime.complexes import parts_of
 from ..runtime.model import Model
 from .graph_text import graph_of
 
@@ -77,7 +78,7 @@ class Workbench:
             files.append([])
             held = self.slots[slot].parameters
             updates = self.graph.method(self.cases[case]["method"]).updates
-            arrays: list[Any] = [*flatten(result), *(held[path] for path in updates)]
+            arrays: list[Any] = [parts_of(np.asarray(a)) for a in (*flatten(result), *(held[path] for path in updates))]
             for n, array in enumerate(arrays):
                 name = f"output-{slot}-{case}-{n}.npy"
                 np.save(self.folder / name, array, allow_pickle=False)
