@@ -32,16 +32,20 @@ def slope_cases(d: Derivative, graph: Graph, plan: ExecutionPlan, place: Place) 
     refusals: list[str] = []
     if operations > MOST:
         left = dict.fromkeys(d.claims, f"a call of {operations:.0e} operations is too long to be made some ten times")
+    if d.surrogates:
+        names = ", ".join(f"{name} ({source})" for name, source in d.surrogates)
+        left[d.claims[0]] = f"it goes through surrogates, which are meant to differ: {names}"
+    judged = d.claims[bool(d.surrogates) :]
     cases: list[Case] = []
     for sizes, origin, point in _points(d, graph, plan, place, refusals) if operations <= MOST else ():
-        for claim in [*left]:
+        for claim in [c for c in judged if c in left]:
             slopes = point.judge(claim, DIRECTIONS if operations <= OPERATIONS else 1)
             if all(s.verdict == "unsure" for s in slopes):
                 left[claim] = slopes[0].why
             else:
                 cases.append(Case(place.method, sizes, origin, _comparison(d, place.method, slopes), "slope"))
                 del left[claim]
-        if not left:
+        if left.keys().isdisjoint(judged):
             break
     unjudged = [(place.method, f"{_label(d, place.method, c)} with its slope", why or refusals[0]) for c, why in left.items()]
     return Found((*cases,), (*unjudged,))
@@ -84,7 +88,21 @@ def _said(d: Derivative, s: Slope) -> str:
     whose = f"the derivative that {s.claim.name} ({s.claim.source}) gives" if s.claim.name else "the derivative"
     by = ", ".join(dict.fromkeys(d.judged.path_of(i) for i in s.by))
     along = f"along a random direction, where the slope is {s.measured:.6g} (tolerance {s.tolerance:.2g})"
-    return f"{whose} by {by} says {s.claimed:.6g} {along}"
+    silent = [] if s.claim.name else [f"{c.name} ({c.source}) reads it without taking it as an argument" for c in _beside(d, s)]
+    return "; ".join([f"{whose} by {by} says {s.claimed:.6g} {along}", *silent])
+
+
+def _beside(d: Derivative, s: Slope) -> Iterator[Pullback]:
+    """The rules whose functions read what a derivative is wrong by beside their arguments, of which a rule is silent."""
+    for c in d.claims:
+        seen, pending = {*c.by}, [*c.results] if c.name else []
+        while pending:
+            i = pending.pop()
+            if i not in seen:
+                seen.add(i)
+                pending += stage.sources if (stage := d.judged.stage(i)) is not None else ()
+        if not seen.isdisjoint(set(s.by) - {*c.by}):
+            yield c
 
 
 def _label(d: Derivative, method: str, c: Pullback) -> str:

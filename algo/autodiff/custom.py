@@ -37,6 +37,7 @@ class Rule:
     backward: Callable[[Any, Any], Any]
     source: str
     name: str = ""  # of the function
+    surrogate: bool = False  # whether it is meant to be no derivative
     when: Expr | None = None  # the condition of the branch that it was called in
     lifts: tuple[Lift, ...] = ()  # the scans in whose step it was called and that are done, outermost first
 
@@ -173,16 +174,18 @@ def _stopped(t: Tensor) -> Tensor:
     return made
 
 
-def custom_vjp(fn: Callable[..., Any], forward: Callable[..., Any], backward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def custom_vjp(
+    fn: Callable[..., Any], forward: Callable[..., Any], backward: Callable[[Any, Any], Any], *, surrogate: bool = False
+) -> Callable[..., Any]:
     """fn with a derivative of its own.
 
         forward(*args) -> (result, residuals)        what fn gives, and what the derivative needs
         backward(residuals, g) -> (g_0, g_1, ...)    what arrives at each argument when g arrives at the result; None for 0
 
     Arguments and results may be nests of tensors. A result may stand among the residuals: a derivative of the derivative comes back to
-    this rule. Only reverse mode uses the rule, and `fluorite check` compares it with slopes of forward. What is meant to be no derivative,
-    such as that of rounding that is passed straight through, is x + fl.stop_gradient(fn(x) - x). In the step of fl.scan, and in fl.vmap, it
-    is a rule of one step: backward is traced once more, for all steps, with what it needs of each.
+    this rule. Only reverse mode uses the rule, and `fluorite check` compares it with slopes of forward, unless it is a `surrogate`: one
+    that is meant to be something else than the derivative, as of gradients that are clipped, reversed or passed straight through. In the
+    step of fl.scan, and in fl.vmap, it is a rule of one step: backward is traced once more, for all steps, with what it needs of each.
     """
 
     @wraps(fn)
@@ -202,7 +205,7 @@ def custom_vjp(fn: Callable[..., Any], forward: Callable[..., Any], backward: Ca
         results = tuple(leaves(outcome))
         same = {id(t): r for t, r in zip(leaves(returned[0]), results, strict=True)}
         residuals = map_tree(lambda t: same.get(id(t), t), returned[1])
-        rule = Rule(inputs, arguments, results, outcome, residuals, backward, source, fn.__name__, current().when)
+        rule = Rule(inputs, arguments, results, outcome, residuals, backward, source, fn.__name__, surrogate, current().when)
         for r in results:
             current().rules[r.source] = rule
         return outcome

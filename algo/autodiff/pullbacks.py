@@ -49,7 +49,8 @@ class Derivative:
     `graph` has it as a method of the same name: it takes what arrives at each result after its inputs, and returns its `results` beside
     `derivatives` by name; it leaves state alone. `claims` (the method's, then those of rules) are about `judged`, a graph of the same
     stages in which the stages of fl.stop_gradient, `stopped`, and the ends of rules are there. `refused` are results without a derivative,
-    with the reason; `cut` says that none depends on any input in a way that a derivative follows.
+    with the reason; `cut` says that none depends on any input in a way that a derivative follows. `surrogates` are the rules, by name and
+    line, that are meant to be no derivatives: there is no claim of theirs, and that of the method is none either.
     """
 
     graph: Graph
@@ -58,6 +59,7 @@ class Derivative:
     claims: tuple[Pullback, ...]
     refused: tuple[tuple[str, str], ...] = ()
     cut: bool = False
+    surrogates: tuple[tuple[str, str], ...] = ()
 
 
 def derivative(model: Any, method: str) -> Derivative | str:
@@ -80,13 +82,15 @@ def derivative(model: Any, method: str) -> Derivative | str:
         if main is None:
             return "; ".join(f"{path}: {why}" for path, why in refused)
         graph = _with(made, told, main).graph()
-        rules = _rules(builder, told)
+        found = _rules(builder, told)
+        rules = [rule for rule in found if not rule.surrogate]
         claims = (main, *(_of_rule(builder, rule) for rule in rules))
     stopped = frozenset(i for i, s in builder.stages.items() if s.op == "stop_gradient" and i in builder.aliases)
     kept = stopped.union(*(rule.inputs for rule in rules), *((r.source for r in rule.results) for rule in rules))
     everything = replace(told, inputs=_inputs(told, claims), result=[[*c.ends] for c in claims], updates={}, reader=None)
     judged = replace(made, methods=(everything,)).graph(kept)
-    return Derivative(graph, judged, stopped, claims, refused, all(i is None for i in main.arriving))
+    surrogates = tuple((rule.name, rule.source) for rule in found if rule.surrogate)
+    return Derivative(graph, judged, stopped, claims, refused, all(i is None for i in main.arriving), surrogates)
 
 
 def _results(builder: Builder, method: Method) -> list[int]:

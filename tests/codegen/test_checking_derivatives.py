@@ -61,6 +61,27 @@ def test_a_wrong_rule_is_named_with_its_stage_and_line() -> None:
     assert check(Net(1.02), FIVE).ok and check(Net(1.02), gradients=True, quick=True).ok
 
 
+def test_what_a_rule_reads_beside_its_arguments_is_told() -> None:
+    def scaled(x: fl.f32[fl.Tensor, "n"], w: fl.f32[fl.Tensor, "n"]) -> Any:
+        return fl.custom_vjp(lambda a: a * w, lambda a: (a * w, None), lambda _, g: (g * w,))(x)
+
+    report = check(scaled, FIVE, gradients=True)
+    assert {c.result.path for c in report.cases if not c.ok} == {"scaled slope"}
+    assert "the derivative by scaled/w says" in report.text() and "reads it without taking it as an argument" in report.text()
+
+
+def test_a_surrogate_is_not_compared_and_the_other_rules_are() -> None:
+    reversed_ = fl.custom_vjp(lambda x: x, lambda x: (x, None), lambda _, g: (-g,), surrogate=True)
+
+    def adversarial(x: fl.f32[fl.Tensor, "n"]) -> Any:
+        return fl.exp(reversed_(clipped(1.1)(x)))
+
+    report = check(adversarial, FIVE, gradients=True)
+    assert {c.result.path for c in report.cases if c.of == "slope" and not c.ok} == {"adversarial/clip slope"}
+    ((_, what, why),) = report.unjudged
+    assert what == "adversarial with its slope" and "surrogates" in why and "<lambda> (test_checking_derivatives.py:" in why
+
+
 def test_a_fault_in_the_code_of_a_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     twin = derivative(Net(1.001), "infer")
     assert isinstance(twin, Derivative)
