@@ -12,6 +12,7 @@ from typing import Any
 from ..building import Builder, building
 from ..dtypes import FLOATS
 from ..errors import AlgorithmError
+from ..extent import most_of, symbols_of
 from ..graph import Graph, Method, flatten
 from ..program import Traced, traced
 from .custom import Rule
@@ -77,8 +78,12 @@ def derivative(model: Any, method: str) -> Derivative | str:
         return "it returns no floats"
     if not by:
         return "it has no float inputs or parameters"
+    open_ = [i for i in results if any(most_of(n) is not None for e in whole(builder, i).shape for n in symbols_of(e))]
+    late = tuple((builder.stages[i].path, "how long it is, and so what arrives at it, is known only when it is there") for i in open_)
+    sized = [i for i in results if i not in open_]
     with building(builder):
-        main, refused = _differentiated(builder, results, by)
+        main, refused = _differentiated(builder, sized, by) if sized else (None, ())
+        refused = (*late, *refused)
         if main is None:
             return "; ".join(f"{path}: {why}" for path, why in refused)
         graph = _with(made, told, main).graph()

@@ -11,6 +11,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
+from fluorite.algo.autodiff.pullbacks import derivative
 from fluorite.algo.extent import at_most, counted_name, nonnegative, symbol
 from fluorite.algo.numerics import compare
 from fluorite.codegen import driver
@@ -122,6 +123,23 @@ def test_the_operators() -> None:
     wanted = np.unique(np.round(x * 2), return_counts=True)
     np.testing.assert_array_equal(values, wanted[0][:6])
     np.testing.assert_array_equal(counts, wanted[1][:6])
+
+
+def test_nothing_can_arrive_at_a_result_whose_length_is_not_known() -> None:
+    """What check judges of derivatives leaves those results out, and says so."""
+
+    def summed(x: fl.f32[fl.Tensor, "m"], t: fl.f32[fl.Tensor, "m", 5]) -> Any:
+        return {"rows": rows(x, t), "total": fl.sum(fl.sin(rows(x, t)))}
+
+    found = derivative(summed, "summed")
+    assert not isinstance(found, str) and [path for path, _ in found.refused] == ["summed/rows"]
+    assert set(found.graph.method("summed").result["derivatives"]) == {"t"}
+    assert isinstance(reason := derivative(alone, "alone"), str)
+    assert "known only when" in reason
+
+
+def alone(x: fl.f32[fl.Tensor, "m"], t: fl.f32[fl.Tensor, "m", 5]) -> Any:
+    return rows(x, t)
 
 
 def test_two_of_them_and_one_inside_a_scan() -> None:
