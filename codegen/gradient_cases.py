@@ -28,12 +28,12 @@ def gradient_cases(
 
     The kernels follow the plan, where it can be followed for the derivative too: a stage may have more readers there, and a name may fit
     more stages. Otherwise all but its extents, types and numerics is left to the default scheduler, which a note says.
-    Those of a method that changes state are not compiled once more: what they change shows in its new state.
+    Those that a step of training moves its parameters by are not compiled once more: they show in the new state.
     """
     what = f"the derivative of {place.method}, compiled"
     if d.cut:
         return Found(unjudged=((place.method, what, "no result follows an input or parameter in a way that has a slope"),))
-    if graph.method(place.method).updates:
+    if graph.method(place.method).updates and any(s.loss for s in graph.stages_of(place.method)):
         return Found()
     sizes = list({(*c.extents.items(),): c.extents for c in values if c.method == place.method and c.inputs == "random"}.values())[:SIZES]
     notes: list[str] = []

@@ -144,6 +144,20 @@ def test_extents_that_are_too_small_and_points_that_are_not_smooth() -> None:
     assert report.ok and "the derivative of cut, compiled: no result follows" in report.text() and "cut slope" in report.text()
 
 
+def test_a_method_that_counts_has_a_derivative_too() -> None:
+    class Counting(fl.Program):
+        def __init__(self) -> None:
+            self.w, self.seen = fl.param(k=3, init=2.0), fl.state(init=1.0)
+
+        @fl.method
+        def scaled(self, x: fl.f32[fl.Tensor, "n", 3]) -> Any:
+            self.seen = self.seen + 1
+            return fl.tanh(x * self.w) * self.seen
+
+    report = check(Counting(), FIVE, gradients=True)
+    assert report.ok and {c.result.path for c in report.cases if c.of != "value"} == {"scaled by x", "scaled by w", "scaled slope"}
+
+
 # ---------------------------------------------------------------- whole steps
 class Fit(fl.Program):
     """A step whose optimiser is given."""
