@@ -118,6 +118,9 @@ def promote(a: str, weak_a: bool, b: str, weak_b: bool) -> tuple[str, bool] | No
     """The common type of two operands and whether it is weak; None where the array API leaves it undefined."""
     if a == b:
         return a, weak_a and weak_b
+    if a in COMPLEX or b in COMPLEX:
+        joined = promote(COMPLEX.get(a, a), weak_a, COMPLEX.get(b, b), weak_b)
+        return None if joined is None else (paired(held(joined[0])), joined[1])
     rank = ("bool", "int", "float")
     if weak_a != weak_b:
         strong, weak = (b, a) if weak_a else (a, b)

@@ -8,7 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .dtypes import DEFAULT, FLOATS, INTEGERS, canonical, promote
+from .complex import ComplexExpr, ComplexTensor
+from .dtypes import COMPLEX, DEFAULT, FLOATS, INTEGERS, canonical, paired, part_of, promote
 from .expr import Expr, refuse
 from .tensor import Tensor
 from .types import DType
@@ -19,7 +20,8 @@ _KINDS = {
     "unsigned integer": tuple(d for d in INTEGERS if d.startswith("u")),
     "integral": INTEGERS,
     "real floating": FLOATS,
-    "numeric": (*INTEGERS, *FLOATS),
+    "complex floating": tuple(COMPLEX),
+    "numeric": (*INTEGERS, *FLOATS, *COMPLEX),
 }
 
 
@@ -46,8 +48,9 @@ class IntegerInfo:
 
 
 def finfo(type: Any) -> FloatInfo:
-    """What a float type, or that of a tensor, holds. Raises AlgorithmError for other types."""
+    """What a float type, or that of a tensor, holds; of a complex type the parts. Raises AlgorithmError for other types."""
     name = _type_of(type)[0]
+    name = COMPLEX.get(name, name)
     if name not in FLOATS:
         raise refuse("A101", f"finfo of {name}", "it is no float type", *(("fl.iinfo",) if name in INTEGERS else ()))
     found = ml_dtypes.finfo(np.dtype(name))  # type: ignore[no-untyped-call]
@@ -82,27 +85,33 @@ def result_type(*operands: Any) -> DType:
 
 def can_cast(type: Any, to: Any) -> bool:
     """Whether promotion would make the first type (or a tensor's) the second without losing anything."""
-    source, target = _type_of(type)[0], canonical(to)
+    source, target = _type_of(type)[0], _named(to)
     return promote(source, False, target, False) == (target, False)
 
 
 def isdtype(type: Any, kind: Any) -> bool:
-    """Whether a type is of a kind: another type, "bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric", or
-    a tuple of these. Raises AlgorithmError for a word that is no kind."""
+    """Whether a type is of a kind: another type, "bool", "signed integer", "unsigned integer", "integral", "real floating",
+    "complex floating", "numeric", or a tuple of these. Raises AlgorithmError for a word that is no kind."""
     if isinstance(kind, tuple):
         return any(isdtype(type, k) for k in kind)
     if isinstance(kind, str) and " " in kind and kind not in _KINDS:
         raise refuse("A101", f"isdtype of {kind!r}", "there is no such kind", *_KINDS)
-    return canonical(type) in (_KINDS.get(kind) or (canonical(kind),) if isinstance(kind, str) else (canonical(kind),))
+    return _named(type) in (_KINDS.get(kind) or (_named(kind),) if isinstance(kind, str) else (_named(kind),))
 
 
 def _type_of(operand: Any) -> tuple[str, bool]:
     """The type of a tensor, an array, a number or a type, and whether it is weak."""
-    if isinstance(operand, Tensor | Expr | np.ndarray | np.generic):
-        return canonical(operand.dtype), isinstance(operand, Expr) and operand.weak
+    if isinstance(operand, Tensor | Expr | ComplexTensor | ComplexExpr | np.ndarray | np.generic):
+        return _named(operand.dtype), isinstance(operand, Expr | ComplexExpr) and operand.weak
     if isinstance(operand, bool | int | float):
         return DEFAULT[operand.__class__.__name__], True
-    return canonical(operand), False
+    return ("complex64", True) if isinstance(operand, complex) else (_named(operand), False)
+
+
+def _named(type: Any) -> str:
+    """The name of a type, of complex numbers too."""
+    part = part_of(type)
+    return canonical(type) if part is None else paired(part)
 
 
 __all__ = ["FloatInfo", "IntegerInfo", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]

@@ -53,7 +53,8 @@ class ComplexTensor(Compound, OwnOperators, Methods):
 
     @property
     def label(self) -> str:
-        return self.real.label.removesuffix("/real") or "complex"
+        label = self.real.label.removesuffix(".real")
+        return "a complex tensor" if label == "real" else label
 
     def parts(self) -> tuple[Tensor, Tensor]:
         return self.real, self.imag
@@ -78,6 +79,14 @@ class ComplexTensor(Compound, OwnOperators, Methods):
 
         found: ComplexTensor = conj(self)
         return found
+
+    def named(self, name: str) -> ComplexTensor:
+        """The same tensor with the stages that compute its parts renamed, to NAME/real and NAME/imag in the scope that they are in."""
+        return ComplexTensor(self.real.named(f"{name}/real"), self.imag.named(f"{name}/imag"))
+
+    def assign(self, value: Any) -> None:
+        """See Tensor.assign."""
+        self.real.assign(value)
 
     def __getitem__(self, index: Any) -> Any:
         kind = ComplexExpr if in_body() else ComplexTensor

@@ -18,9 +18,9 @@ from ..trace import build_stage
 from .arithmetic import abs
 from .complex_numbers import conj
 from .derived import real
-from .products import contracted, product
+from .products import contracted, matmul, product
 from .reductions import Axes, mapped, reduced
-from .shapes import AxisLike, axis_number, broadcast, element, labels, shown, tensor, view
+from .shapes import AxisLike, axis_number, broadcast, element, labels, operand, shown, tensor, view
 from .views import broadcast_arrays, expanded, made
 
 
@@ -128,16 +128,15 @@ def cross(a: Any, b: Any, axis: AxisLike = -1) -> Tensor:
 @operator
 def matrix_power(x: Any, n: int) -> Tensor:
     """A square matrix (or a batch) multiplied with itself n times, by repeated squaring; n = 0 gives the identity."""
-    t = tensor(x, "matrix_power")
+    t = operand(x, "matrix_power")
     if t.ndim < 2 or t.shape[-1] != t.shape[-2]:
         raise refuse("A307", f"matrix_power of {shown(t.shape)}", "a square matrix, or a batch of them, is needed")
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise refuse("A304", f"matrix_power to {n!r}", "the power is a non-negative integer")
     if n == 0:
         names = labels(t.axis_names)
-        one, zero = E.cast(1, t.dtype), E.cast(0, t.dtype)
         extents = dict(zip(names, t.shape, strict=True))
-        return build_stage(names, lambda *i: E.where(E.binary("eq", i[-2], i[-1]), one, zero), extents=extents)
+        return build_stage(names, lambda *i: E.where(E.binary("eq", i[-2], i[-1]), 1, 0), extents=extents, dtype=t.dtype)
     return _power(t, n, None)
 
 
@@ -145,7 +144,8 @@ def _power(t: Tensor, n: int, name: str | None) -> Tensor:
     if n == 1:
         return t
     before = _power(t, n - 1 if n % 2 else n // 2, "power")
-    return contracted(before, t if n % 2 else before, name)
+    other = t if n % 2 else before
+    return matmul(before, other, name=name or "product") if holds_complex(t) else contracted(before, other, name)
 
 
 # ---------------------------------------------------------------- diagonals

@@ -16,7 +16,9 @@ from ..extent import Extent, volume
 from ..reducing import ACCUMULATOR, reduce, reduce_axes, unrounded, wide
 from ..tensor import Index, Tensor
 from ..trace import build_stage
+from .arithmetic import add
 from .derived import real
+from .functions import sqrt
 from .shapes import axis_numbers, broadcast, labels, operand, shown, tensor
 from .views import broadcast_view, expand_dims, expanded, moveaxis, reshape
 
@@ -165,6 +167,9 @@ def argmin(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = No
 
 
 # ---------------------------------------------------------------- averages
+PARTS = ("real", "imag")
+
+
 def count(shape: Sequence[Extent], over: Sequence[int]) -> Extent:
     """How many elements a reduction combines."""
     return volume(shape[d] for d in over)
@@ -256,7 +261,10 @@ def _averaged(summed: Expr) -> Expr:
 
 @operator
 def var(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int | float = 0) -> Tensor:
-    """The mean squared distance from the mean; `correction` is taken off the number of elements."""
+    """The mean squared distance from the mean; `correction` is taken off the number of elements. Of complex numbers real."""
+    if holds_complex(x):
+        real, imag = (var(p, axis, keepdims, correction=correction, name=n) for p, n in zip(operand(x, "var").parts(), PARTS, strict=True))
+        return add(real, imag)
     t = tensor(x, "var")
     total, n, over = _squares(t, axis, correction)
     result = mapped(total, lambda e: rounded(e / n, t.dtype))
@@ -266,6 +274,8 @@ def var(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int | 
 @operator
 def std(x: Any, axis: Axes = None, keepdims: bool = False, *, correction: int | float = 0) -> Tensor:
     """The square root of the variance."""
+    if holds_complex(x):
+        return sqrt(var(x, axis, keepdims, correction=correction))
     t = tensor(x, "std")
     total, n, over = _squares(t, axis, correction)
     result = mapped(total, lambda e: rounded(E.unary("sqrt", e / n), t.dtype))

@@ -327,3 +327,40 @@ def test_other_refusals() -> None:
     assert refusal(lambda a: fl.stage(lambda i: a[a[i]]), z(3)).code == "A211"
     with pytest.raises(fl.AlgorithmError, match="A116"):
         fl.c64[fl.Ragged, "n", "t*"]
+
+
+def test_moments_and_powers_of_matrices() -> None:
+    c, square = z(4, 5), z(3, 3)
+    near(run(lambda a: fl.var(a, 0, correction=1), c), np.var(c, 0, ddof=1))
+    near(run(lambda a: fl.std(a), c), np.std(c))
+    for n in (0, 1, 5):
+        near(run(lambda a, n=n: fl.matrix_power(a, n), square), np.linalg.matrix_power(square, n), 1e-5)
+
+
+def test_control_flow_and_names() -> None:
+    def turned(a: Any, n: Any) -> Any:
+        w = a * 0
+        while n > 0:
+            w = w * 1j + a
+            n = n - 1
+        if fl.sum(fl.abs(w)) > 0:
+            w = w * 2
+        return w
+
+    c = z(3)
+    near(run(turned, c, np.int32(3)), 2 * (((c * 1j) + c) * 1j + c), 1e-6)
+    graph = graph_of(lambda a: (a * a).named("squared") + 1, c)
+    assert [s.path.split("/", 1)[1] for s in graph.stages][:2] == ["multiply/squared/real", "multiply/squared/imag"]
+    assert refusal(lambda a: a.assign(a), c).code == "A183"
+
+
+def test_questions_about_types() -> None:
+    for given, want in [
+        ((fl.c64, fl.f64), "complex128"), ((fl.c64, fl.f16), "complex64"), ((fl.f32, 1j), "complex64"), ((fl.f64, 1j), "complex128"),
+    ]:  # fmt: skip
+        assert fl.result_type(*given).dtype_name == want
+    assert fl.can_cast(fl.f32, fl.c64) and not fl.can_cast(fl.f64, fl.c64) and not fl.can_cast(fl.c64, fl.f32)
+    assert fl.isdtype(fl.c64, "complex floating") and fl.isdtype(np.complex128, "numeric") and not fl.isdtype(fl.c64, "real floating")
+    assert fl.isdtype(complex, fl.c64) and fl.finfo(fl.c128).eps == np.finfo(np.complex128).eps
+    with pytest.raises(fl.AlgorithmError, match="A104"):
+        fl.result_type(fl.c64, fl.i32)
