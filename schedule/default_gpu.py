@@ -17,7 +17,10 @@ from fluorite.algo.linear import linear
 from fluorite.algo.stages import Stage
 
 from .default.analysis import factors, follows, is_bare, pointwise, sites
-from .default.rules import Chosen, Directives, after_inlining, epilogue_of, row_members, strip_members
+from .default.chosen import Chosen
+from .default.inlining import after_inlining
+from .default.kernels import Directives
+from .default.rules import epilogue_of, row_members, strip_members
 from .directives import (
     Cache,
     ComputeAt,

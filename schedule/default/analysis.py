@@ -16,6 +16,8 @@ from fluorite.algo.stages import Stage, product_operands
 FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
 EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}
 TRANSCENDENTAL = 12
+SCALING = 3
+"""Operations that are done again rather than a tensor stored."""
 
 
 def cost(s: Stage) -> int:
@@ -161,6 +163,13 @@ def is_rounding(s: Stage) -> bool:
         case Op(op="cast", args=(Read(dtype=dtype),)):
             return kind(dtype) == kind(s.dtype) == "float" and itemsize(s.dtype) < itemsize(dtype)
     return False
+
+
+def is_scaled(g: Graph, s: Stage) -> bool:
+    """Whether the stage is another tensor times numbers, or nearly so: little is to be read and done for it."""
+    wide = [r for r in s.reads if g[r.source].shape]
+    same = len(wide) == 1 and len(wide[0].index) == len(s.axes) and all(i is a for i, a in zip(wide[0].index, s.axes, strict=True))
+    return bool(s.axes) and s.reduction is None and same and cost(s) <= SCALING and not is_rounding(s)
 
 
 def is_symbolic(s: Stage) -> bool:

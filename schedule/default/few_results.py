@@ -41,7 +41,7 @@ def one_pass(s: Stage, machine: Machine) -> Pass | None:
     results = volume(s.extents)
     if s.reduction is None or len(s.reduction.axes) < 2 or s.reduction.in_order:
         return None
-    if s.scatter is not None or s.clock is not None or machine.cores < 2:
+    if s.scatter is not None or s.clock is not None or s.parts_axis is not None or machine.cores < 2:
         return None
     if not isinstance(results, int) or not 1 <= results <= machine.registers or guess(work(s)) * max(1, cost(s)) < LEAST:
         return None
@@ -70,10 +70,15 @@ def _vectors(s: Stage, along: Axis, lanes: int, results: int) -> int:
     return next(fitting, 1)
 
 
-def in_one_pass(s: Stage, machine: Machine, over: Pass) -> Mapping[str, Directives]:
-    """Directives for s and the stages that it is made of: s/tasks, one of each block of rows, and their partial results in lanes."""
+def in_one_pass(
+    s: Stage, machine: Machine, over: Pass, height: int | None = None, place: ComputeAt | None = None
+) -> Mapping[str, Directives]:
+    """Directives for s and the stages that it is made of: s/tasks, one of each block of rows, and their partial results in lanes.
+
+    Blocks of `height` rows follow another stage at `place`; without it they are shared out among the threads.
+    """
     assert s.reduction is not None
-    block = max(1, known(s.ranges[over.rows], TYPICAL) // (PARTS * machine.cores))
+    block = height or max(1, known(s.ranges[over.rows], TYPICAL) // (PARTS * machine.cores))
     tasks, lanes = f"{s.path}/tasks", machine.lanes(s.dtype)
     task, width = f"{over.rows.name}_outer", f"{over.lanes.name}_inner"
     own = [a.name for a in s.axes]
@@ -84,7 +89,7 @@ def in_one_pass(s: Stage, machine: Machine, over: Pass) -> Mapping[str, Directiv
             Rfactor(axis=over.lanes.name, factor=over.vectors * lanes),
             Rfactor(axis=width, factor=few, into="few"),
             *((Reorder(task, *own),) if own else ()),
-            Parallel(task),
+            place or Parallel(task),
         ),
         f"{tasks}/partial": (at, StoreIn("stack"), *_lanes_inside(s, over, own, lanes)),
         f"{tasks}/few": (
