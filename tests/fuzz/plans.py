@@ -35,6 +35,7 @@ from fluorite.schedule import (
     Unroll,
     Vectorize,
 )
+from fluorite.schedule.graph_sections import Memory, Precision
 from fluorite.schedule.nest import PARALLEL, SERIAL, VECTOR, Nest, shape
 from fluorite.schedule.recurrences import clock_problems
 from fluorite.schedule.rewrites import operand_axes, rewrite_stage
@@ -66,7 +67,10 @@ def plan(rng: random.Random, g: Graph) -> ExecutionPlan:
         _mistake(m)
     apart = [tuple("/" + s.path for s in rng.sample(m.graph.stages, 2))] if len(m.graph.stages) > 1 and m.chance(0.06) else []
     fusion = Fusion(rest=rng.choice(["auto", "none"]), groups=tuple(m.together), never=tuple(apart))
-    return ExecutionPlan(schedule={"/" + path: tuple(ds) for path, ds in m.directives.items()}, fusion=fusion)
+    schedule = {"/" + path: tuple(ds) for path, ds in m.directives.items()}
+    again = rng.sample(g.stages, 1) if m.chance(0.08) else []
+    narrow = Precision(compute=rng.choice(["bf16", "f16"])) if m.chance(0.05) else None
+    return ExecutionPlan(schedule=schedule, fusion=fusion, memory=Memory(recompute=tuple("/" + s.path for s in again)), precision=narrow)
 
 
 # ---------------------------------------------------------------- rewrites

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import fluorite as fl
+from fluorite.algo.dtypes import kind
 from fluorite.algo.graph import Graph
 from fluorite.algo.program import trace
 
@@ -30,11 +31,19 @@ def _method(rng: random.Random, name: str, shape: tuple[Any, ...]) -> Any:
     steps = [rng.choice(STEPS) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
     seeds = [rng.randrange(1 << 30) for _ in steps]
     several = rng.random() < 0.3
+    sloped = dtype in FLOATS and rng.random() < 0.2
 
     def run(self: Any, x: Any, y: Any) -> Any:
+        if sloped:
+            return {"slope": fl.grad(lambda t: fl.sum(fl.sin(forward(t, y))))(x)}
+        return forward(x, y)
+
+    def forward(x: Any, y: Any) -> Any:
         values = [x, y]
         for n, (step, seed) in enumerate(zip(steps, seeds, strict=True)):
             values.append(step(random.Random(seed), values, f"s{n}"))
+        if sloped:
+            return fl.cast(values[-1], x.dtype) if kind(values[-1].dtype) != "float" else values[-1]
         return {"out": values[-1], "mid": values[-2]} if several and len(steps) > 1 else values[-1]
 
     run.__annotations__ = {"x": dtype(*shape), "y": dtype(*shape)}

@@ -10,6 +10,7 @@ from fluorite.algo.errors import FluoriteError, RunError
 from fluorite.algo.extent import evaluate
 from fluorite.algo.graph import Graph
 from fluorite.algo.numerics import compare, weakest
+from fluorite.algo.parameters import initial_parameters
 from fluorite.cli.codes import all_codes
 from fluorite.codegen import driver
 from fluorite.codegen.compiled import Compiled
@@ -104,9 +105,9 @@ def refusal(error: FluoriteError) -> str:
 
 def agrees(g: Graph, compiled: Compiled, symbols: dict[str, int], seed: int, bounded: bool = False) -> None:
     """Every method on random inputs within the tolerance of the plan's class; what is `bounded` may refuse extents. Raises Failure."""
-    model = driver.assemble(compiled.manifest("fuzz"), compiled.library, driver.parameter_arrays(g))
+    model = driver.assemble(compiled.manifest("fuzz"), compiled.library, driver.parameter_arrays(g), functions=g.functions)
     compiled.library.unlink(missing_ok=True)
-    numerics = weakest(*(v.numerics for v in compiled.variants))
+    numerics, casts = weakest(*(v.numerics for v in compiled.variants)), driver.in_types(compiled.plan, g).casts
     for method in g.methods:
         inputs = [values(seed, g[i].dtype, [evaluate(n, symbols) for n in g[i].shape]) for i in method.inputs]
         try:
@@ -117,7 +118,7 @@ def agrees(g: Graph, compiled: Compiled, symbols: dict[str, int], seed: int, bou
             raise Failure(f"refused when called: {error}") from error
         except Exception as error:
             raise Failure(f"{type(error).__name__} when called: {str(error)[:300]}") from error
-        for found in compare(g, method.name, tuple(inputs), got, numerics, driver.parameter_arrays(g)):
+        for found in compare(g, method.name, tuple(inputs), got, numerics, initial_parameters(g), casts=casts):
             if not found.ok:
                 raise Failure(found.text())
 

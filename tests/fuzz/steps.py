@@ -9,6 +9,8 @@ from typing import Any
 import fluorite as fl
 from fluorite.algo.dtypes import kind
 
+from . import control
+
 Step = Callable[[random.Random, list[Any], str], Any]
 FLOATS = (fl.f32, fl.f32, fl.f32, fl.f32, fl.f64)
 NARROW = (fl.f16, fl.bf16, fl.f8e4m3, fl.f8e5m2)
@@ -206,7 +208,12 @@ def _sorted(rng: random.Random, values: list[Any], name: str) -> Any:
     )()
 
 
+def _controlled(rng: random.Random, values: list[Any], name: str) -> Any:
+    return rng.choice(control.STEPS)(rng, _pick(rng, values, "float"), name)
+
+
 STEPS: list[Step] = [
     _elementwise, _elementwise, _elementwise, _stencil, _stencil, _stencil, _reduction, _reduction, _truth, _matmul, _moved, _moved,
     _resampled, _solid, _cast, _gather, _operator, _recurrence, _recurrence, _scatter, _sorted,
+    _controlled, _controlled, _controlled,
 ]  # fmt: skip
