@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .stages import Evaluation
 
 Array = np.ndarray[Any, Any]
+_REGISTERED = 2  # `dtype.isbuiltin` of bfloat16 and float8
 
 
 def rank(evaluation: Evaluation, s: Stage, found: Rank, sources: Mapping[int, Array], out: Array) -> None:
@@ -32,6 +33,8 @@ def rank(evaluation: Evaluation, s: Stage, found: Rank, sources: Mapping[int, Ar
 
 def places(keys: Array, descending: bool) -> Array:
     """Where each element of the last axis stands once that is sorted: stably, NaN last."""
+    if keys.dtype.isbuiltin == _REGISTERED:
+        keys = keys.astype(np.float32)  # NumPy sorts a NaN of these anywhere
     order = np.argsort(_reversed(keys) if descending else keys, axis=-1, kind="stable")
     out = np.empty(keys.shape, np.int32)
     np.put_along_axis(out, order, np.arange(keys.shape[-1], dtype=np.int32).reshape((1,) * (keys.ndim - 1) + (-1,)), axis=-1)

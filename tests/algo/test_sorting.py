@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import fluorite as fl
+import ml_dtypes
 import numpy as np
 import pytest
+from fluorite.algo.interpreter.ranking import places
 from fluorite.algo.numerics import bounds, compare
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,6 +56,14 @@ def test_sorted_along_any_axis(dtype: str, n: int, rest: list[int], at: int, des
     first = np.take(ordered(x, d, True), range(k), d)
     same(indices, first)
     same(values, np.take_along_axis(x, first, d))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"])
+def test_places_of_narrow_floats(dtype: str) -> None:
+    """Also where the values of a deep graph are disturbed to see how far rounding moves them."""
+    keys = np.array([1, 3, np.nan, -2, 3, 0], np.dtype(getattr(ml_dtypes, dtype, dtype)))
+    np.testing.assert_array_equal(places(keys, False), [2, 3, 5, 0, 4, 1])
+    np.testing.assert_array_equal(places(keys, True), [2, 0, 5, 4, 1, 3])
 
 
 def test_symbolic_rows_and_numpys_own_order() -> None:

@@ -112,6 +112,8 @@ def main() -> None:
             said = KINDS[sys.argv[1]](int(line), False)
         except Failure as failure:
             said = f"failed: {failure}"
+        except Exception as error:
+            said = f"failed: {type(error).__name__} outside the compiler: {error}"
         print(" ".join(said.split()), file=answers, flush=True)
 
 
