@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .clock import Clock, place
 from .dtypes import NARROW, kind
 from .expr import Axis, Expr, Op, Read, Size, where
@@ -273,10 +275,17 @@ def parts_axis(value: Expr) -> Axis | None:
 
 
 def unwidened(e: Expr) -> Expr:
-    """A narrow float before it was converted to the wider type in which it is multiplied."""
-    while isinstance(e, Op) and e.op == "cast" and e.args[0].dtype in NARROW and kind(e.dtype) == "float":
+    """A narrow float, or an integer, before it was converted to the wider type in which it is multiplied."""
+    while isinstance(e, Op) and e.op == "cast" and _widens(e.args[0].dtype, e.dtype):
         e = e.args[0]
     return e
+
+
+def _widens(narrow: str, wide: str) -> bool:
+    """Whether a cast keeps every number of the narrow type."""
+    if narrow in NARROW:
+        return kind(wide) == "float"
+    return kind(narrow) == kind(wide) == "int" and narrow != wide and bool(np.can_cast(narrow, wide))
 
 
 def product_operands(s: Stage) -> tuple[Read, Read] | None:

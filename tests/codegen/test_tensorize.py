@@ -161,6 +161,32 @@ def plan_text(p: ExecutionPlan, old: str, new: str) -> ExecutionPlan:
     return ExecutionPlan.from_yaml(text.replace(old, new), "p.yaml")
 
 
+@pytest.mark.parametrize("kind", ["alone", "with what follows", "of batches", "one row", "both signed"])
+def test_the_default_plan_multiplies_bytes_by_it(kind: str) -> None:
+    """Products of unsigned and signed bytes, in every method of writing them; of signed ones by vectors, with their operands as bytes."""
+    signed, target = kind == "both signed", resolve_target(ExecutionPlan().target)
+    first = fl.i8 if signed else fl.u8
+
+    def out(a: Any, b: Any) -> Any:
+        if kind == "of batches":
+            return fl.stage(lambda n, i, j: fl.sum(lambda k: fl.cast(a[n, i, k], "int32") * fl.cast(b[n, k, j], "int32")), name="out")
+        if kind == "one row":
+            return fl.stage(lambda j: fl.sum(lambda k: fl.cast(a[k], "int32") * fl.cast(b[k, j], "int32")), name="out")
+        product = fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(a[i, k], "int32") * fl.cast(b[k, j], "int32")), name="product")
+        return product if kind != "with what follows" else fl.stage(lambda i, j: fl.cast(product[i, j], "float32") * 0.5, name="out")
+
+    left = {"of batches": ("n", "i", "k"), "one row": ("k",)}.get(kind, ("i", "k"))
+    graph = fl.trace(out, None, inputs={"a": first(*left), "b": fl.i8("n", "k", "j") if kind == "of batches" else fl.i8("k", "j")})
+    made = lowered(graph, ExecutionPlan())
+    used = any(isinstance(n, MultiplyFragments) for k in made.kernels for n in walk(k.body))
+    assert used is ("avx512_vnni" in target.features and not signed and kind != "one row")
+    call = compiled(graph, ExecutionPlan())
+    for i, k, j in [(1, 1, 1), (9, 33, 17), (40, 64, 70)]:
+        sizes = {"i": i, "k": k, "j": j, "n": 3}
+        x, y = (values(t.dtype, tuple(sizes[str(e)] for e in t.shape), k) for t in graph.leaves)
+        np.testing.assert_array_equal(call(x, y), graph.run(x, y))
+
+
 def test_the_result_may_be_written_in_place() -> None:
     """Where everything divides, no cache is needed; and a pipeline brings operands near."""
     if not here("avx512_vnni"):
