@@ -59,6 +59,10 @@ def sgemm(a: fl.f32[fl.Tensor, "m", "k"], b: fl.f32[fl.Tensor, "k", "n"]) -> fl.
     return fl.stage(lambda i, j: fl.sum(lambda k: a[i, k] * b[k, j]), name="product")
 
 
+def byte_product(a: fl.u8[fl.Tensor, "m", "k"], b: fl.i8[fl.Tensor, "k", "n"]) -> fl.Tensor:
+    return fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(a[i, k], "int32") * fl.cast(b[k, j], "int32")), name="product")
+
+
 def softmax(x: Rows) -> fl.Tensor:
     return fl.softmax(x, axis=1)
 

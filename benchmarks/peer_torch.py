@@ -59,6 +59,10 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
         return torch_filters.gradient(name, form, variant.endswith("compiled"), WORKLOADS[name].inputs())
     if "convolutions" in variant:
         return None
+    if name == "byte_product" and variant == "torch eager":
+        given = WORKLOADS[name].inputs()
+        a, b = torch.from_numpy(given["a"].astype(np.int8)), torch.from_numpy(given["b"])
+        return lambda: torch._int_mm(a, b).numpy()  # type: ignore[no-any-return]
     if name == "lstm":
         return lstm(WORKLOADS[name].inputs(), variant.endswith("compiled"))
     if name not in NETWORKS:

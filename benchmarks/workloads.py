@@ -105,6 +105,15 @@ def sgemm(d: Data) -> Array:
     return d["a"] @ d["b"]  # type: ignore[no-any-return]
 
 
+def _bytes(r: np.random.Generator) -> Data:
+    shape = (1024, 1024)  # without the upper half of uint8, which PyTorch's product of int8 does not have
+    return {"a": r.integers(0, 128, shape).astype(np.uint8), "b": r.integers(-127, 128, shape).astype(np.int8)}
+
+
+def byte_product(d: Data) -> Array:
+    return (d["a"].astype(np.float64) @ d["b"].astype(np.float64)).astype(np.int32)
+
+
 def _app(name: str) -> Callable[[Data], Array]:
     return lambda d: getattr(applications, name)(*d.values())  # type: ignore[no-any-return]
 
@@ -141,6 +150,14 @@ WORKLOADS = {
         Workload("unsharp", "unsharp mask, 7-tap Gaussian, float32, 3 x 2048 x 2048", 47 * _SQUARE, 24 * _SQUARE, _unsharp_data, unsharp),
         Workload("harris", "Harris corners, float32, 3 x 1536 x 2560", 60 * _WIDE, 16 * _WIDE, _random(image=(3, 1540, 2564)), harris),
         Workload("sgemm", "matrix product, float32, 1024^3", 2 * 1024**3, 12 * 1024**2, _PRODUCT, sgemm),
+        Workload(
+            "byte_product",
+            "matrix product of uint8 and int8, added to int32, 1024^3; the limit is that of float32",
+            2 * 1024**3,
+            6 * 1024**2,
+            _bytes,
+            byte_product,
+        ),
         Workload(
             "stencil_chain",
             "eight dense 5x5 stencils, uint16, 1536 x 2560",
