@@ -88,6 +88,8 @@ def not_within(g: Graph, s: Stage, owner: Stage, at: Placement) -> str:
     if s.loops != owner.loops:
         deeper = s if len(s.loops) > len(owner.loops) else owner
         return f"one of them is computed at each turn of a loop, {deeper.name}, and the other is not"
+    if s.id in g.counts:
+        return f"it is the extent {g.counts[s.id][0]}, which is asked before all loops that run so far"
     if s.id in g.conditions:
         reader = next(t.name for t in g.stages if t.when is not None and s.id in {r.source for r in reads(t.when)})
         return f"it decides whether {reader} is computed, and is asked before all loops of that"

@@ -452,6 +452,9 @@ def inline(g: Graph, s: Stage, d: ComputeInline | None = None) -> Graph:
         raise _of_recurrence(s, place, "compute_inline")
     if s.id in g.outputs:
         raise refused(place, "P225", s, f"compute_inline: {s.name} is a result of {s.method}", "it must be stored", "compute_root")
+    if s.id in g.counts:
+        why = f"it is the extent {g.counts[s.id][0]}, which is asked before what is as long"
+        raise refused(place, "P225", s, f"compute_inline: {s.name}", why, "compute_root")
     readers = [x for x in g.stages if s.id in x.sources]
     if s.extern is not None or any(x.extern is not None for x in readers):
         why = "a function of NumPy arrays makes it, or is given it"

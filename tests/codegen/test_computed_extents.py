@@ -12,6 +12,7 @@ import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.autodiff.pullbacks import derivative
+from fluorite.algo.errors import PlanError
 from fluorite.algo.extent import at_most, counted_name, nonnegative, symbol
 from fluorite.algo.numerics import compare
 from fluorite.codegen import driver
@@ -196,6 +197,14 @@ def test_what_needs_an_element_is_refused_where_there_is_none() -> None:
             run(x * 0, t)
         assert caught.value.problems[0].code == "R121"
     np.testing.assert_array_equal(model(x, t), t[x != 0].max(0))
+
+
+def test_a_plan_leaves_a_computed_extent_where_it_is() -> None:
+    g = fl.trace(few, inputs=INPUTS)
+    for do in ("compute_inline", "{compute_at: {stage: lambda, axis: k}}"):
+        with pytest.raises(PlanError) as caught:
+            driver.compile(g, ExecutionPlan.from_yaml(f"schedule: {{extent: [{do.replace('lambda', g.stages[-3].name)}]}}", "p.yaml"))
+        assert "the extent few<=4" in caught.value.problems[0].why
 
 
 @pytest.mark.parametrize(

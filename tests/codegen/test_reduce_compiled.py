@@ -136,6 +136,7 @@ def test_lanes_and_threads_are_shared_out_if_it_commutes_and_runs_if_not() -> No
     "plan, code",
     [
         ("schedule: {all: [{reorder: [k, i]}]}", "P214"),
+        ("schedule: {all: [{reorder: [k, i]}, {fuse: [k, i]}]}", "P214"),
         ("schedule: {all: [{rfactor: {axis: k, factor: 4}}]}", "P222"),
         ("schedule: {rows: [{split: {axis: k, factor: 4}}, {reorder: [k_inner, k_outer]}]}", "P214"),
     ],
