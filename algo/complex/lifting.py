@@ -13,7 +13,7 @@ import numpy as np
 from ..building import scope
 from ..tensor import Tensor
 from .elements import is_complex
-from .tensors import ComplexTensor, complex_tensor
+from .tensors import ComplexTensor, complex_tensor, is_interleaved
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,8 +104,8 @@ def multilinear(*operands: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             name = kwargs.pop("name", None)
             bound = signature.bind(*args, **kwargs)
             places = list(_places(bound, operands))
-            split = {p: complex_tensor(_at(bound, p), fn.__name__).parts() for p in places}
             with scope(str(name or fn.__name__.rstrip("_"))):
+                split = {p: _apart(complex_tensor(_at(bound, p), fn.__name__)) for p in places}
                 terms: tuple[list[Any], list[Any]] = [], []
                 for choice in product((0, 1), repeat=len(places)):
                     chosen = {p: split[p][n] for p, n in zip(places, choice, strict=True)}
@@ -119,6 +119,16 @@ def multilinear(*operands: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return lift
+
+
+def _apart(z: ComplexTensor) -> tuple[Any, Any]:
+    """The parts, each in memory of its own where they lie side by side and are read many times: vectors of them are then loaded whole."""
+    from ..trace import copied
+
+    def apart(part: Tensor, name: str) -> Tensor:
+        return copied(part, name, "derived") if part.ndim > 1 and is_interleaved(part) else part
+
+    return apart(z.real, "real_part"), apart(z.imag, "imag_part")
 
 
 Place = tuple[str, int | None]

@@ -125,13 +125,26 @@ class Pair(Compound):
     mapped = ComplexTensor.mapped
 
 
+class _Part(View):
+    """One part of numbers that lie in pairs."""
+
+
+def is_interleaved(t: Tensor) -> bool:
+    """Whether a tensor sees every other number of memory: one part of pairs, or a view of it."""
+    while isinstance(t, View):
+        if isinstance(t, _Part):
+            return True
+        t = t.base
+    return False
+
+
 def from_pair(t: Tensor) -> ComplexTensor:
     """The complex tensor whose parts lie along the last axis of 2."""
 
     def part(n: int, name: str) -> Tensor:
         from ..expr import as_expr
 
-        return View(t, t.shape[:-1], t.axis_names[:-1], lambda i: (*i, as_expr(n)), f"{t.label}.{name}")
+        return _Part(t, t.shape[:-1], t.axis_names[:-1], lambda i: (*i, as_expr(n)), f"{t.label}.{name}")
 
     return ComplexTensor(part(0, "real"), part(1, "imag"), t)
 
@@ -157,4 +170,4 @@ def complex_tensor(value: Any, what: str) -> ComplexTensor:
     return ComplexTensor(t, zeros_like(t))
 
 
-__all__ = ["ComplexTensor", "Pair", "complex_tensor", "from_pair", "not_for_complex"]
+__all__ = ["ComplexTensor", "Pair", "complex_tensor", "from_pair", "is_interleaved", "not_for_complex"]

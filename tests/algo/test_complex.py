@@ -364,3 +364,10 @@ def test_questions_about_types() -> None:
     assert fl.isdtype(complex, fl.c64) and fl.finfo(fl.c128).eps == np.finfo(np.complex128).eps
     with pytest.raises(fl.AlgorithmError, match="A104"):
         fl.result_type(fl.c64, fl.i32)
+
+
+def test_products_load_whole_vectors() -> None:
+    """Parts that lie side by side are taken apart once, before they are read many times; those of stages are apart already."""
+    paths = [s.path.split("/", 1)[1] for s in graph_of(lambda a: a @ fl.conj(a.T), z(3, 4)).stages]
+    assert paths[:3] == ["conj", "matmul/real_part", "matmul/imag_part"] and "matmul/real_part_2" in paths
+    assert not any("part" in s.path for s in graph_of(lambda a: (a * 2) @ (a + 1).T, z(3, 3)).stages)
