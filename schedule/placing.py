@@ -32,7 +32,8 @@ def placements_of(
         except PlanError as error:
             problems += error.problems
             continue
-        out[s.id] = Placement(owner.id, d.axis, d, after=_reaches(g, owner.id, s.id))
+        later = g.positions[owner.id] < g.positions[s.id]  # round a loop each comes after the other, in a turn only one does
+        out[s.id] = Placement(owner.id, d.axis, d, after=later and _reaches(g, owner.id, s.id))
     for s in g.stages:
         for kept in (d for d in chosen.get(s.path, ()) if isinstance(d, StoreAt | Fold)):
             try:

@@ -218,3 +218,20 @@ def test_twenty_thousand_steps_and_their_gradient() -> None:
         np.testing.assert_allclose(fl.compile(fl.trace(walked, inputs=inputs))(x, a), h, rtol=1e-5)
         derived = fl.trace(lambda x, a: fl.grad(walked, 1)(x, a), inputs=inputs)
         np.testing.assert_allclose(fl.compile(derived)(x, a), d, rtol=1e-4)
+
+
+@pytest.mark.parametrize("depth", [3, 40])
+def test_a_product_of_what_a_turn_makes_is_scheduled_as_any_other(depth: int) -> None:
+    def halved(x: fl.Tensor, w: fl.Tensor) -> Any:
+        def body(c: Any) -> Any:
+            half = 0.5 * c[0]
+            return half, fl.sum(x @ half)
+
+        return fl.while_loop(lambda c: c[1] > 1.0, body, (w, fl.sum(x @ w)))
+
+    g = fl.trace(halved, inputs={"x": fl.f32("n", depth), "w": fl.f32(depth, 5)})
+    model = fl.compile(g)
+    for n in (1, 4, 17):
+        x, w = np.ones((n, depth), np.float32), np.ones((depth, 5), np.float32)
+        for a, b in zip(model(x, w), g.run(x, w), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
