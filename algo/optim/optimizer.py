@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from .rows import RowUpdate, rows_of
 from .schedules import rate_of
 from .selecting import Selection, matcher, selected
-from .update import Step, Update, elementwise, number, squares
+from .update import Again, Step, Update, elementwise, number, squares
 
 
 class Optimizer(Module):
@@ -78,12 +78,17 @@ class Optimizer(Module):
             self.rule(u)
 
     # ------------------------------------------------------------ what a method calls
-    def minimize(self, loss: Tensor, params: Selection = None) -> None:
+    def minimize(self, loss: Tensor | Callable[[], Tensor], params: Selection = None) -> Tensor:
         """One step against the gradient of `loss`, a scalar, by the trainable parameters below the Program, or those of `params`: a
-        module, a parameter, a name with wildcards (`layers.*/w`), or a list of these. What the loss does not depend on stays as it is."""
+        module, a parameter, a name with wildcards (`layers.*/w`), or a list of these. What the loss does not depend on stays as it is.
+
+        `loss` may be a function that makes it of the parameters as they are, for an optimiser that asks for it elsewhere too: a line
+        search. Returns the loss before the step."""
         from ..autodiff import gradients
 
         builder, chosen = current(), selected(params)
+        make = None if isinstance(loss, Tensor) else loss
+        loss = loss if isinstance(loss, Tensor) else loss()
         now = gradients(loss, [p.now() for p in chosen])
         again = [n for n, (p, g) in enumerate(zip(chosen, now, strict=True)) if g is None and id(p) in builder.assigned]
         first = gradients(loss, [builder.bound[id(chosen[n])] for n in again]) if again else []
@@ -93,10 +98,14 @@ class Optimizer(Module):
             why = f"it depends on none of {', '.join(builder.homes[id(p)] for p in chosen[:4])}"
             raise refuse("A193", f"minimize({loss.label})", why, "params= for others")
         builder.losses.append(loss)
-        self.apply(pairs)
+        self._apply(pairs, None if make is None else Again(loss, make))
+        return loss
 
     def apply(self, gradients: Mapping[Any, Tensor] | Iterable[tuple[Any, Tensor]]) -> None:
         """One step with these gradients: pairs of a parameter and a tensor of its shape. For gradients of one's own making."""
+        self._apply(gradients, None)
+
+    def _apply(self, gradients: Mapping[Any, Tensor] | Iterable[tuple[Any, Tensor]], again: Again | None) -> None:
         builder, home = current(), self.home()
         given = gradients.items() if isinstance(gradients, Mapping) else gradients
         pairs = [(self._parameter(p), g.pair() if isinstance(g, ComplexTensor) else g) for p, g in given]
@@ -108,7 +117,7 @@ class Optimizer(Module):
         if twice is not None:
             raise refuse("A194", f"two gradients of {builder.homes[id(twice)]}", "one step takes one", "their sum")
         with updating(home):
-            self._step(builder, home, pairs)
+            self._step(builder, home, pairs, again)
 
     def averaged(self, parameter: Any) -> Tensor:
         """The moving average of a parameter, for methods that predict. 0 until the first update, which begins it with the new value."""
@@ -144,13 +153,13 @@ class Optimizer(Module):
         return p
 
     # ------------------------------------------------------------ one step
-    def _step(self, builder: Builder, home: str, pairs: list[tuple[Parameter, Tensor]]) -> None:
+    def _step(self, builder: Builder, home: str, pairs: list[tuple[Parameter, Tensor]], again: Again | None) -> None:
         touched = [rows_of(p, g) for p, g in pairs] if self.rows else []
         ready, pairs = self._accumulated([(p, t.gradient) for (p, _), t in zip(pairs, touched, strict=True)] if touched else pairs)
         steps = self.state("step", (), "int32", ())
         done = steps.now()
         rate = elementwise((), (), "rate", "float64", lambda t: cast(self.learning_rate(cast(t, "float64")), "float64"), done)
-        now = Step(self, builder, home, done, rate, ready, self._scale(pairs))
+        now = Step(self, builder, home, done, rate, ready, self._scale(pairs), again)
         decays = self._decays() if self.weight_decay else None
         updates: list[Update] = []
         for n, (p, g) in enumerate(pairs):

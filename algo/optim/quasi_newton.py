@@ -11,6 +11,7 @@ from ..reducing import reduce_axes
 from ..scanning import scan
 from ..tensor import Tensor
 from ..trace import build_stage
+from .line_search import backtracked
 from .optimizer import Optimizer
 from .update import Update, elementwise, number
 from .vectors import PAIR, axis_labels, dot, each_with, magnitude, total
@@ -24,14 +25,25 @@ class LBFGS(Optimizer):
     gradient, and `rate` * min(1, 1 / |g|_1) times as long; the others start from the identity times s . y / y . y of the newest pair. For
     losses that are the same function in every call, such as that of a whole data set.
 
+    With ``line_search="backtracking"`` the step is halved until the loss is low enough (see fluorite.algo.optim.line_search), inside the
+    compiled step, and `minimize` takes the function that makes the loss: ``self.optimizer.minimize(lambda: self.loss(x, y))``.
+
     State: `s` and `y` [history_size, ...] of every parameter, a ring of which `head` is written next and `pairs` are filled; the parameters
     and gradients of the last step as `w` and `g`; the products of all pairs as `sy` and `yy`. Products of vectors are added in float64.
     """
 
     by_rows = False
 
-    def __init__(self, learning_rate: Any = 1.0, history_size: int = 10, *, curvature: float = 1e-10, **options: Any) -> None:
+    def __init__(
+        self, learning_rate: Any = 1.0, history_size: int = 10, *, curvature: float = 1e-10, line_search: str | None = None, **options: Any
+    ) -> None:
         super().__init__(learning_rate, **options)
+        if line_search not in (None, "backtracking"):
+            raise refuse("A191", f"line_search={line_search!r}", "it is 'backtracking', or left out", "line_search='backtracking'")
+        if line_search and self.accumulate > 1:
+            asked = f"line_search={line_search!r} with accumulate={self.accumulate}"
+            raise refuse("A191", asked, "no call has the whole loss", "one of them")
+        self.line_search = line_search
         if isinstance(history_size, bool) or not isinstance(history_size, int) or history_size < 1:
             raise refuse("A191", f"history_size={history_size!r}", "it is the number of steps that are remembered, from 1 on")
         self.history_size, self.curvature = history_size, number(curvature, "curvature", 0.0, 1.0)
@@ -41,10 +53,24 @@ class LBFGS(Optimizer):
         ring = self._remembered(news)
         size = total("size", [magnitude(f"size/{n.path}", n.g) for n in news])
         length = elementwise((), (), "length", "float64", self._first, news[0].update.step.done, size)
-        for n, direction in zip(news, self._directions(news, ring), strict=True):
-            n.update.finish(lambda w, rate, d, much, u=n.update: w + rate * u.real(much) * d, direction, length)
+        moves = [(n, d) for n, d in zip(news, self._directions(news, ring), strict=True)]
+        rate = elementwise((), (), "length_with_rate", "float64", lambda t, r: t * r, length, news[0].update.rate)
+        rate = self._searched(moves, rate)
+        for n, direction in moves:
+            n.update.finish(lambda w, _, d, much, u=n.update: w + u.real(much) * d, direction, rate)
             n.update.keep("w", lambda old, w, u=n.update: u.real(w), n.update.w)
             n.update.keep("g", lambda old, g: g, n.g)
+
+    def _searched(self, moves: Sequence[tuple[_New, Tensor]], first: Tensor) -> Tensor:
+        """How far to go."""
+        again = moves[0][0].update.step.again
+        if self.line_search is None:
+            return first
+        if again is None:
+            why = "it asks for the loss at other parameters"
+            raise refuse("A191", "a line search of a loss that is a tensor", why, "minimize(lambda: ...), a function that makes the loss")
+        slope = total("slope", [dot(f"slope/{n.path}", n.g, d) for n, d in moves])
+        return backtracked(again, first, slope, [(n.update, d) for n, d in moves])
 
     @staticmethod
     def _first(done: Expr, size: Expr) -> Expr:

@@ -54,9 +54,17 @@ def squares(t: Tensor, name: str) -> Tensor:
 
 
 @dataclass(frozen=True)
+class Again:
+    """The loss that a step goes down, and the function that made it, to be asked for other parameters."""
+
+    loss: Tensor
+    make: Callable[[], Any]
+
+
+@dataclass(frozen=True)
 class Step:
     """What all updates of one step share: how many there were before (`done`, int32), the learning rate (float64), whether this call makes
-    an update (None: it does), and what gradients are multiplied by to keep their norm."""
+    an update (None: it does), what gradients are multiplied by to keep their norm, and the loss where it can be asked for again."""
 
     optimizer: Optimizer
     builder: Builder
@@ -65,6 +73,7 @@ class Step:
     rate: Tensor
     ready: Tensor | None
     scale: Tensor | None
+    again: Again | None = None
     shared: dict[str, Tensor] = field(default_factory=dict)
 
     def number(self, name: str, fn: Callable[[Expr], Expr]) -> Tensor:
@@ -181,4 +190,4 @@ class Update:
         return lambda old, *e: where(e[-1], fn(old, *e[:-1]), old)
 
 
-__all__ = ["Update", "elementwise", "number", "squares"]
+__all__ = ["Again", "Step", "Update", "elementwise", "number", "squares"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,83 @@ def test_arguments_are_checked() -> None:
         with pytest.raises(fl.AlgorithmError) as caught:
             make()
         assert caught.value.problems[0].code == "A191" and words in caught.value.problems[0].asked
+
+
+class Searching(Valley):
+    @fl.method
+    def step(self) -> Any:
+        return self.optimizer.minimize(self.height)
+
+    def height(self) -> Any:
+        x = self.x
+        walls = fl.stage(lambda i: 100.0 * (x[i + 1] - x[i] * x[i]) * (x[i + 1] - x[i] * x[i]) + (1.0 - x[i]) * (1.0 - x[i]))
+        return fl.sum(walls) + fl.square(self.y - 2.0)
+
+
+def height(w: Array) -> float:
+    x = w[:4]
+    return float((100 * (x[1:] - x[:3] ** 2) ** 2 + (1 - x[:3]) ** 2).sum() + (w[4] - 2) ** 2)
+
+
+def test_a_line_search_halves_the_step_until_the_loss_is_low_enough_and_finds_the_least() -> None:
+    made = Searching(fl.optim.LBFGS(line_search="backtracking"))
+    graph, model = fl.trace(made), made.compile()
+    state: Any = {k: np.array(v) for k, v in model.parameters.items() if not k.startswith("constant")}
+    w, pairs, last = START.copy(), list[tuple[Array, Array]](), None
+    halved = 0
+    for n in range(60):
+        g = slope(w)
+        if last is not None:
+            s, y = w - last[0], g - last[1]
+            pairs = [*pairs, (s, y)][-10:] if s @ y > 1e-10 * np.sqrt((s @ s) * (y @ y)) else pairs
+        last, d, t = (w, g), two_loops(g, pairs), 1.0 if n else min(1.0, 1 / np.abs(g).sum())
+        while not height(w + t * d) <= height(w) + 1e-4 * t * (g @ d):
+            t, halved = t / 2, halved + 1
+        before, w = height(w), w + t * d
+        assert float(model.step()) == pytest.approx(before, rel=1e-6, abs=1e-18)
+        if n < 20:  # rounding decides where they are in the end, at the least
+            state = graph.step(method="step", parameters=state).parameters
+            np.testing.assert_allclose(where(model), w, rtol=1e-6, err_msg=f"step {n}")
+            np.testing.assert_allclose(np.append(state["x"], state["y"]), w, rtol=1e-6)
+    assert halved > 3 and float(model.step()) < 1e-20
+    np.testing.assert_allclose(where(model), [1, 1, 1, 1, 2], rtol=1e-9)
+
+
+class Fit(fl.Program):
+    def __init__(self, loss: str, **options: Any) -> None:
+        self.line, self.drop = fl.nn.Linear(3, 2), fl.nn.Dropout(0.5)
+        self.optimizer, self.kind = fl.optim.LBFGS(line_search="backtracking", **options), loss
+
+    @fl.method(training=True)
+    def step(self, x: fl.f32[fl.Tensor, "n", 3], y: fl.f32[fl.Tensor, "n", 2]) -> Any:
+        def loss() -> Any:
+            return fl.mean(fl.square(self.line(self.drop(x) if self.kind == "random" else x) - y), name="loss")
+
+        losses = {"tensor": loss(), "many": lambda: fl.square(self.line(x)), "random": loss, "good": loss}
+        return self.optimizer.minimize(losses[self.kind])
+
+
+def test_a_line_search_of_a_model_and_its_data() -> None:
+    x = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
+    y = np.stack([x @ [1, -2, 3] + 0.5, x @ [0, 40, 0]], 1).astype(np.float32)
+    model = fl.compile(Fit("good"), seed=0)
+    losses = [float(model.step(x, y)) for _ in range(15)]
+    assert all(b <= a for a, b in itertools.pairwise(losses)) and losses[-1] < 1e-9 * losses[0]
+    np.testing.assert_allclose(model.parameters["line/w"], [[1, 0], [-2, 40], [3, 0]], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "words"),
+    [("tensor", "A191", "a line search of a loss that is a tensor"), ("random", "A199", "fl.while_loop"), ("many", "A170", "")],
+)
+def test_losses_that_a_line_search_cannot_ask_for_again_are_refused(kind: str, code: str, words: str) -> None:
+    with pytest.raises(fl.AlgorithmError) as caught:
+        fl.trace(Fit(kind))
+    assert caught.value.problems[0].code == code and words in caught.value.problems[0].asked
+
+
+def test_arguments_of_a_line_search_are_checked() -> None:
+    for options in ({"line_search": "golden"}, {"line_search": "backtracking", "accumulate": 2}):
+        with pytest.raises(fl.AlgorithmError) as caught:
+            fl.optim.LBFGS(**options)
+        assert caught.value.problems[0].code == "A191"
