@@ -24,9 +24,14 @@ class Counting:
     """
 
     def __init__(self, count: Count, value: Array, symbols: dict[str, int], requires: Sequence[Requirement]) -> None:
-        self.count, self.value, self.symbols, self.requires = count, value, symbols, requires
+        self.count, self.value, self.symbols = count, value, symbols
+        self.requires = [r for r in requires if count.symbol in r.symbols]
         self.tensors: list[tuple[Array, Sequence[Extent], list[Place], Place | None]] = []
         self.extents: list[tuple[Extent, Place]] = []
+
+    def leave(self, other: Count) -> None:
+        """What depends on a later extent too is asked when that is there."""
+        self.requires = [r for r in self.requires if other.symbol not in r.symbols]
 
     def tensor(self, whole: Array, shape: Sequence[Extent], places: list[Place], result: Place | None) -> None:
         """A tensor that is as long as the extent: where calls have it, and where the results are."""

@@ -147,6 +147,8 @@ class Stepwise:
         for step in p.variant.steps:
             used = [p.lodgers.get(b, b) for b in step.arguments]
             if step.count is not None:
+                for counting in later:
+                    counting.leave(step.count)
                 later.append(Counting(step.count, arrays[used[0]], symbols, p.requires))
                 frame.steps.append((later[-1], []))
                 continue

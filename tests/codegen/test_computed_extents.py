@@ -207,6 +207,21 @@ def test_a_plan_leaves_a_computed_extent_where_it_is() -> None:
         assert "the extent few<=4" in caught.value.problems[0].why
 
 
+def test_what_two_of_them_allow_is_asked_when_both_are_there() -> None:
+    """Of no columns no largest is asked, whatever the call before had."""
+
+    def largest(x: Any, t: Any) -> Any:
+        (a,), _ = fl.nonzero(x > 0, 9, cut=True)
+        (b,), _ = fl.nonzero(x < 0, 9, cut=True)
+        return fl.stage(lambda j: fl.max(lambda i: x[a[i]] - x[b[j]]), name="largest")
+
+    model, (_, t) = fl.compile(fl.trace(largest, inputs=INPUTS)), given(5)
+    for x, wanted in (([1, 2, -1, 0, 0], [3.0]), ([0] * 5, []), ([1, 0, 0, -2, -3], [3.0, 4.0])):
+        np.testing.assert_array_equal(model(np.array(x, "float32"), t), wanted)
+    with pytest.raises(fl.RunError, match="over no elements"):
+        model(np.array([0, 0, 0, -1, 0], "float32"), t)
+
+
 @pytest.mark.parametrize(
     "fn, said",
     [
