@@ -71,7 +71,10 @@ CODES: dict[str, str] = {
         "loops that there are at that point are listed, outermost first."
     ),
     "P204": "A stage cannot be computed at that loop of that stage. The legal loops are listed.",
-    "P205": "A stage that is a result, or that another kernel reads, is stored whole, so it is not computed inside a loop of another one.",
+    "P205": (
+        "A stage that is a result, or that another kernel reads, is stored whole. It is computed inside a loop of another one only where "
+        "that reads each of its elements once, at its own place."
+    ),
     "P206": "A directive makes a loop name that the nest has already. Give the new loops other names with into:.",
     "P207": "The factors of a split do not multiply to the extent of the loop. Write ~ for one of them: it becomes what is left.",
     "P208": "fuse joins loops that are directly inside one another, in that order, and all of one sort: all reductions, or none.",

@@ -21,7 +21,8 @@ def roots(work: Context) -> Statement:
         work.problems += legality.kernel_shape([s for s in work.plan.stages if s.id not in work.plan.placements], work.plan.directives)
     if work.problems:
         raise PlanError(work.problems)
-    whole_stages = [s for s in work.plan.stages if s.id not in work.plan.placements or work.plan.placements[s.id].after]
+    placed = {i for i, at in work.plan.placements.items() if not at.after} - work.plan.outputs
+    whole_stages = [s for s in work.plan.stages if s.id not in placed]
     for s in whole_stages:
         shape = storing.aligned(work, s, s.extents)
         buffer = Buffer(s.id, s.name, s.dtype, shape, "global" if s.id in work.plan.outputs else "workspace")

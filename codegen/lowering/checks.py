@@ -16,7 +16,7 @@ from .context import Context, Placed
 def check_results(work: Context) -> None:
     """A result, or what another kernel reads, must be stored whole."""
     for i, at in work.plan.placements.items():
-        if i in work.plan.outputs and not at.after:
+        if i in work.plan.outputs and not at.after and not is_made_whole(work, work.by_id[i]):
             s, place = work.by_id[i], at.directive.at() if at.directive else NOWHERE
             reader = next((c.name for c in work.graph.consumers[i] if c.id not in work.by_id), None)
             why = f"{reader} reads it in another kernel" if reader else f"it is a result of {s.method}"
@@ -24,12 +24,35 @@ def check_results(work: Context) -> None:
                 place.problem(
                     "P205",
                     f"{s.name} cannot be computed inside {work.by_id[at.owner].name}",
-                    f"{why}, so all of it is needed",
+                    f"{why}, so all of it is needed, and not each element is read just once, at its own place",
                     ("compute_root",),
                     path=s.path,
                     source=s.source,
                 )
             )
+
+
+def is_made_whole(work: Context, s: Stage) -> bool:
+    """Whether a stage inside another one's loop is stored whole all the same: its readers there, of the same extents, read each element
+    at its own place, so that their iterations make every element once."""
+    at = work.plan.placements[s.id]
+    plain = s.reduction is None and s.clock is None and s.turn is None and s.when is None and at.kept is None
+    if work.plan.gpu or not plain or at.owner in work.plan.placements:
+        return False
+    readers = [c for c in work.plan.stages if s.id in c.sources]
+    return bool(readers) and all(_takes_each_once(c, s) and (c.id == at.owner or _beside(work, c, s)) for c in readers)
+
+
+def _takes_each_once(c: Stage, s: Stage) -> bool:
+    same = c.reduction is None and list(map(str, c.extents)) == list(map(str, s.extents))
+    return same and all(all(i is a for i, a in zip(r.index, c.axes, strict=True)) for r in c.reads if r.source == s.id)
+
+
+def _beside(work: Context, c: Stage, s: Stage) -> bool:
+    """Whether c is stored whole too, at the same loop."""
+    mine, other = work.plan.placements[s.id], work.plan.placements.get(c.id)
+    together = other is not None and not other.after and (other.owner, other.loop) == (mine.owner, mine.loop)
+    return together and c.id in work.plan.outputs and is_made_whole(work, c)
 
 
 def check_order(work: Context, s: Stage, nest: Nest) -> None:

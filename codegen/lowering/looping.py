@@ -190,6 +190,12 @@ def produced(work: Context, p: Placed, k: int, producers: Sequence[Stage], after
     together = bounding.boxes_at(work, p, k, by_block=True) if work.plan.gpu else boxes
     windows = sliding.windows(work, p, k, [s for s in producers if work.plan.placements[s.id].kept is not None], boxes)
     for s in producers:
+        if s.id in work.plan.outputs:  # where it is stored whole
+            exact, _ = bounding.needed_box(work, s, boxes, p, exact=True)
+            boxes[s.id] = dict(zip(s.axes, exact, strict=True))
+            body = nest(work, placing.place(work, s, boxes[s.id], frozenset()))
+            made.append(Produced(s, work.storage[s.id][0], body, kept=True))
+            continue
         memory = placing.memory_of(work, s)
         if s.id in windows.of:
             interval, sticking, stored = windows.of[s.id]

@@ -17,7 +17,7 @@ from ..directives import ComputeAt, Directive, Parallel
 from ..placing import between
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
-from . import byte_products, channels, dots, few_results, kernels, products, recurrences, totals, transpositions
+from . import byte_products, channels, dots, few_results, kernels, products, recurrences, totals, transpositions, updates
 from .analysis import follows, known, plain, pointwise, sites
 from .chosen import Chosen
 from .inlining import after_inlining, inline_scaled, inline_windows
@@ -118,6 +118,9 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     if (over := chosen.one_pass(root)) is not None:
         chosen.directives |= few_results.in_one_pass(root, chosen.machine, over)
         return
+    if made := state_together(chosen, root):
+        chosen.directives |= made
+        return
     depth, row = row_members(chosen, root)
     if row:
         chosen.placed |= {s.id for s in row}
@@ -180,6 +183,18 @@ def epilogue_of(chosen: Chosen, root: Stage) -> Stage | None:
         ):
             return p
     return None
+
+
+def state_together(chosen: Chosen, root: Stage) -> Mapping[str, Directives]:
+    """One kernel for new values of state that are made of one another; not for those that end the kernel of a product."""
+
+    def joins(p: Stage) -> bool:
+        return chosen.free(p) and chosen.may_fuse(root.id, p.id) and epilogue_of(chosen, p) is None
+
+    others = updates.members(chosen.graph, root, joins)
+    made = updates.together(root, others, chosen.machine) if others else {}
+    chosen.placed |= {s.id for s in others} if made else set()
+    return made
 
 
 def row_members(chosen: Chosen, root: Stage) -> tuple[int, list[Stage]]:
