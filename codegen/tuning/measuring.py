@@ -26,6 +26,7 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 BUILD_SECONDS, RUN_SECONDS = 120.0, 10.0
 RUN_FACTOR, SLOW_FACTOR = 50.0, 4.0
 """A call may take so many times the baseline's; beyond the second factor it is not timed again."""
+_INTERRUPTED = 0.02  # seconds that a call may take because its thread did not get a core
 ROUNDS, FINAL_ROUNDS = 5, 15
 SLICE_SECONDS = 0.01
 
@@ -186,12 +187,12 @@ class ProcessMeasurer:
         if self.usual and slot != BASELINE:
             first = sum(self.cases[c].weight * s for c, s in zip(cases, answer["seconds"], strict=True))
             usual = sum(self.cases[c].weight * self.usual[c] for c in self.counted)
-            if first > SLOW_FACTOR * usual and first > 0.02:
+            if first > max(SLOW_FACTOR * usual, _INTERRUPTED):
                 again = self.worker.ask(
                     self._limit(cases), do="run", slot=slot, cases=list(self.counted)
                 )  # the first call may have been unlucky
                 second = sum(self.cases[c].weight * s for c, s in zip(self.counted, again["seconds"], strict=True))
-                if second > SLOW_FACTOR * usual:
+                if second > max(SLOW_FACTOR * usual, _INTERRUPTED):
                     return Outcome("slow", why=f"{second / usual:.3g} times as long as the untuned plan")
         return None
 
