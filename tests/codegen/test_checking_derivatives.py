@@ -107,8 +107,8 @@ def test_a_fault_in_the_code_of_a_derivative_is_found(monkeypatch: pytest.Monkey
 )
 def test_a_plan_that_does_not_fit_the_derivative_is_left_to_the_default(text: str, note: str) -> None:
     def model(x: fl.f32[fl.Tensor, "n"]) -> Any:
-        double = fl.stage(lambda n: fl.exp(x[n]) * 2, name="double")
-        return fl.stage(lambda n: double[n] * double[n], name="quad")
+        double = fl.edge(fl.stage(lambda n: fl.exp(x[n]) * 2, name="double"))
+        return fl.stage(lambda n: double[n] * double[n + 1], name="quad")
 
     report = check(model, fl.ExecutionPlan.from_yaml(f"extents: {{n: 20}}\n{text}"), gradients=True)
     assert report.ok and [c.of for c in report.cases].count("gradient") >= 1, report.text()
