@@ -37,18 +37,16 @@ def wrong_target(g: Graph, chosen: Mapping[str, tuple[Directive, ...]], machine:
 
 
 def _recurrences(g: Graph, machine: Machine) -> list[Problem]:
-    return [
-        NOWHERE.problem(
-            "P270",
-            f"{s.name} on a GPU",
-            f"it runs step by step along {s.clock.axis.name}: recurrences on a GPU are not built yet",
-            ("target: {kind: llvm}",),
-            path=s.path,
-            source=s.source,
-        )
-        for s in g.stages
-        if machine.is_gpu and s.clock is not None
-    ]
+    found: list[Problem] = []
+    for s in g.stages if machine.is_gpu else ():
+        if s.clock is not None:
+            why = f"it runs step by step along {s.clock.axis.name}: recurrences on a GPU are not built yet"
+        elif s.turn is not None:
+            why = "it is carried from turn to turn of a loop: fl.while_loop on a GPU is not built yet"
+        else:
+            continue
+        found.append(NOWHERE.problem("P270", f"{s.name} on a GPU", why, ("target: {kind: llvm}",), path=s.path, source=s.source))
+    return found
 
 
 def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:

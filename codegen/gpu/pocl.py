@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,19 @@ class Device(Host):
         return np.asarray(tensor.numpy())
 
 
+def _loader(package: str) -> ctypes.CDLL:
+    """The library that finds OpenCL's implementations: the one that pyopencl brings, or the system's."""
+    own = sorted(Path(package).parent.glob(".libs/libOpenCL*"))
+    return ctypes.CDLL(str(own[0]) if own else "libOpenCL.so.1")
+
+
 class _Queue:
     def __init__(self) -> None:
         self.cl = import_module("pyopencl")
         platform = next(p for p in self.cl.get_platforms() if "Portable" in p.name)
         self.context = self.cl.Context([platform.get_devices()[0]])
         self.queue = self.cl.CommandQueue(self.context)
-        self.argument = ctypes.CDLL("libOpenCL.so.1").clSetKernelArgSVMPointer
+        self.argument = _loader(self.cl.__file__).clSetKernelArgSVMPointer
         self.argument.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p]
         self.launches: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
 

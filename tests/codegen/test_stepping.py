@@ -179,8 +179,13 @@ def test_recurrences_across_places_are_not_computed_at_a_loop() -> None:
     assert refused(fn, "[{compute_at: {stage: out, axis: i}}]").code == "P273"
 
 
-def test_a_gpu_says_that_it_cannot_yet() -> None:
-    g = fl.trace(columns, inputs={"x": fl.f32("n", "m")})
+def halved(x: Any) -> Any:
+    return fl.while_loop(lambda x: fl.sum(x) > 1, lambda x: x / 2, x)
+
+
+@pytest.mark.parametrize("fn", [columns, halved])
+def test_a_gpu_says_that_it_cannot_yet(fn: Any) -> None:
+    g = fl.trace(fn, inputs={"x": fl.f32("n", "m")})
     plan = ExecutionPlan.from_yaml("version: 1\ntarget: {kind: cuda, arch: sm_90}\n", "p.yaml")
     chosen, _ = driver.prepared(plan, g)
     with pytest.raises(PlanError, match="P270"):
