@@ -1,8 +1,13 @@
-"""Golden texts: what a test prints is compared with ``tests/golden/<test>.txt``, or written there with ``--update-golden``."""
+"""Golden texts: what a test prints is compared with ``tests/golden/<test>.txt``, or written there with ``--update-golden``.
+
+And crashes: they end the process that runs the tests, with Python's stack.
+"""
 
 from __future__ import annotations
 
+import faulthandler
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +18,17 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.txt anew instead of comparing with them")
+
+
+def pytest_runtest_setup() -> None:
+    """TVM's handler of crashes is put aside: it allocates memory, and waits for ever where the crash came while memory was allocated."""
+    if "tvm_ffi" in sys.modules and not _handled:
+        faulthandler.disable()
+        faulthandler.enable(file=sys.__stderr__)
+        _handled.append(True)
+
+
+_handled: list[bool] = []
 
 
 @pytest.fixture

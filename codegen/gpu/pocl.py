@@ -58,7 +58,7 @@ class _Queue:
         platform = next(p for p in self.cl.get_platforms() if "Portable" in p.name)
         self.context = self.cl.Context([platform.get_devices()[0]])
         self.queue = self.cl.CommandQueue(self.context)
-        self.argument = _loader(self.cl.__file__).clSetKernelArgSVMPointer
+        self.argument = _loader(str(self.cl.__file__)).clSetKernelArgSVMPointer
         self.argument.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p]
         self.launches: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
 

@@ -40,7 +40,7 @@ class Native:
         self.prepared: Prepared = proxy(prepared)  # type: ignore[assignment]    # which holds this
         self._library = library
         self._lock = threading.Lock()
-        self._held: list[Any] = []
+        self._held: list[Any] = [prepared.fixed]  # a thread may be in the middle of a call when the method forgets them
         self.arenas: list[Array] = []
         buffers = prepared.variant.buffers
         self._shapes = [(c_int64 * max(len(s), 1))(*s) for s in prepared.shapes]
