@@ -1,6 +1,6 @@
 """exp, sin and the like as operations of TVM's: calls until loops are vectors. Then, on processors, each becomes a call of our own function
 of that many lanes, which LLVM inlines; on devices, the device's own. As TVM expressions our functions would grow exponentially in its
-simplifier when nested.
+simplifier when nested. Vector reads of scattered elements become calls in the same pass.
 """
 from __future__ import annotations
 

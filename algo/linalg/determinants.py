@@ -10,7 +10,7 @@ from ..autodiff.custom import custom_vjp
 from ..building import operator
 from ..ops import add, multiply, prod, subtract
 from ..tensor import Tensor
-from .matrices import columns, diagonal_of, lapack, matrices, product, rows, t_
+from .matrices import columns, diagonal_of, lapack, matrices, product, rows, transposed
 from .singular import svd
 from .solving import inv
 
@@ -54,7 +54,7 @@ def slogdet(x: Any) -> Slogdet:
         return (sign, log), a
 
     def backward(a: Tensor, g: tuple[Tensor, Tensor]) -> Any:
-        return (multiply(rows(rows(g[1])), t_(inv(a))),)
+        return (multiply(rows(rows(g[1])), transposed(inv(a))),)
 
     return Slogdet(*custom_vjp(slogdet, forward, backward)(matrices(x, "slogdet", square=True)))
 

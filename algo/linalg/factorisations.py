@@ -13,7 +13,7 @@ from ..extent import minimum
 from ..ops import add, concatenate, subtract
 from ..ops.shapes import shown
 from ..tensor import Tensor
-from .matrices import by_place, diagonal_of, lapack, matrices, product, quotients_of_gaps, symmetric, t_
+from .matrices import by_place, diagonal_of, lapack, matrices, product, quotients_of_gaps, symmetric, transposed
 from .solving import solve
 
 
@@ -30,12 +30,12 @@ def cholesky(x: Any, *, upper: bool = False) -> Tensor:
         return lower, lower
 
     def backward(lower: Tensor, g: Tensor) -> Any:
-        inner = solve(t_(lower), _half_lower(product(t_(lower), g)))
-        arrived = t_(solve(t_(lower), t_(inner)))
+        inner = solve(transposed(lower), _half_lower(product(transposed(lower), g)))
+        arrived = transposed(solve(transposed(lower), transposed(inner)))
         return (symmetric(arrived),)
 
     made: Tensor = custom_vjp(cholesky, forward, backward)(matrices(x, "cholesky", square=True))
-    return t_(made) if upper else made
+    return transposed(made) if upper else made
 
 
 def _half_lower(x: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def qr(x: Any) -> Qr:
         if few != m or not isinstance(m, int):
             why = "which form it has depends on the extents"
             raise refuse("A171", f"the derivative of qr of {shown(a.shape)}", why, "fixed extents of the matrices")
-        of_square = _of_tall_qr(q, r[..., :m], add(of_q, product(a[..., m:], t_(of_r[..., m:]))), of_r[..., :m])
+        of_square = _of_tall_qr(q, r[..., :m], add(of_q, product(a[..., m:], transposed(of_r[..., m:]))), of_r[..., :m])
         return (concatenate([of_square, product(q, of_r[..., m:])], axis=-1),)
 
     return Qr(*custom_vjp(qr, forward, backward)(t))
@@ -85,8 +85,8 @@ def qr(x: Any) -> Qr:
 
 def _of_tall_qr(q: Tensor, r: Tensor, of_q: Tensor, of_r: Tensor) -> Tensor:
     """What arrives at a matrix that has no more columns than rows."""
-    inner = _mirrored_lower(subtract(product(r, t_(of_r)), product(t_(of_q), q)))
-    return t_(solve(r, t_(add(of_q, product(q, inner)))))
+    inner = _mirrored_lower(subtract(product(r, transposed(of_r)), product(transposed(of_q), q)))
+    return transposed(solve(r, transposed(add(of_q, product(q, inner)))))
 
 
 def _mirrored_lower(x: Tensor) -> Tensor:
@@ -114,8 +114,8 @@ def eigh(x: Any) -> Eigh:
 
     def backward(kept: tuple[Tensor, Tensor], g: tuple[Tensor, Tensor]) -> Any:
         (w, v), (of_w, of_v) = kept, g
-        turned = quotients_of_gaps(product(t_(v), of_v), w)
-        arrived = product(v, add(diagonal_of(of_w), turned), t_(v))
+        turned = quotients_of_gaps(product(transposed(v), of_v), w)
+        arrived = product(v, add(diagonal_of(of_w), turned), transposed(v))
         return (symmetric(arrived),)
 
     return Eigh(*custom_vjp(eigh, forward, backward)(matrices(x, "eigh", square=True)))

@@ -39,7 +39,7 @@ def product(*factors: Tensor) -> Tensor:
     return made
 
 
-def t_(x: Tensor) -> Tensor:
+def transposed(x: Tensor) -> Tensor:
     """The transpose."""
     made: Tensor = matrix_transpose(x)
     return made
@@ -47,7 +47,7 @@ def t_(x: Tensor) -> Tensor:
 
 def symmetric(x: Tensor) -> Tensor:
     """The symmetric part; x itself, to the bit, where x is symmetric."""
-    made: Tensor = multiply(add(x, t_(x)), 0.5)
+    made: Tensor = multiply(add(x, transposed(x)), 0.5)
     return made
 
 
@@ -100,4 +100,7 @@ def quotients_of_columns(x: Tensor, values: Tensor) -> Tensor:
     return by_place(x, value)
 
 
-__all__ = ["by_place", "columns", "diagonal_of", "lapack", "matrices", "product", "quotients_of_columns", "quotients_of_gaps", "rows", "t_"]
+__all__ = [
+    "by_place", "columns", "diagonal_of", "lapack", "matrices", "product", "quotients_of_columns", "quotients_of_gaps", "rows",
+    "transposed",
+]  # fmt: skip

@@ -14,7 +14,7 @@ from ..ops import add, count_nonzero, greater, max, multiply, negative, subtract
 from ..ops.shapes import shown, tensor
 from ..tensor import Tensor
 from ..trace import build_stage
-from .matrices import columns, diagonal_of, lapack, matrices, product, quotients_of_columns, quotients_of_gaps, rows, t_
+from .matrices import columns, diagonal_of, lapack, matrices, product, quotients_of_columns, quotients_of_gaps, rows, transposed
 
 
 class Svd(NamedTuple):
@@ -53,14 +53,14 @@ def svd(x: Any, *, full_matrices: bool = True) -> Svd:
 
 def _pulled(u: Tensor, s: Tensor, vh: Tensor, of_u: Tensor, of_s: Tensor, of_vh: Tensor) -> Tensor:
     """What arrives at the matrix."""
-    v, of_v, squares = t_(vh), t_(of_vh), multiply(s, s)
-    left = quotients_of_gaps(product(t_(u), of_u), squares)
+    v, of_v, squares = transposed(vh), transposed(of_vh), multiply(s, s)
+    left = quotients_of_gaps(product(transposed(u), of_u), squares)
     right = quotients_of_gaps(product(vh, of_v), squares)
-    inner = add(multiply(add(left, t_(left)), columns(s)), multiply(rows(s), add(right, t_(right))))
+    inner = add(multiply(add(left, transposed(left)), columns(s)), multiply(rows(s), add(right, transposed(right))))
     within = product(u, add(inner, diagonal_of(of_s)), vh)
-    beside_u = quotients_of_columns(subtract(of_u, product(u, t_(u), of_u)), s)
+    beside_u = quotients_of_columns(subtract(of_u, product(u, transposed(u), of_u)), s)
     beside_v = quotients_of_columns(subtract(of_v, product(v, vh, of_v)), s)
-    return add(add(within, product(beside_u, vh)), product(u, t_(beside_v)))
+    return add(add(within, product(beside_u, vh)), product(u, transposed(beside_v)))
 
 
 @operator
@@ -95,10 +95,10 @@ def pinv(x: Any, *, rtol: float | None = None) -> Tensor:
 
     def backward(kept: tuple[Tensor, Tensor], g: Tensor) -> Any:
         a, p = kept
-        turned = t_(g)
-        across = product(turned, p, t_(p))
-        along = product(t_(p), p, turned)
-        within = negative(product(t_(p), g, t_(p)))
+        turned = transposed(g)
+        across = product(turned, p, transposed(p))
+        along = product(transposed(p), p, turned)
+        within = negative(product(transposed(p), g, transposed(p)))
         return (add(add(within, subtract(across, product(a, p, across))), subtract(along, product(along, p, a))),)
 
     made: Tensor = custom_vjp(pinv, forward, backward)(matrices(x, "pinv"))

@@ -13,7 +13,7 @@ from ..ops import broadcast_to, expand_dims, negative, reshape
 from ..ops.shapes import broadcast, shown, tensor
 from ..ops.views import made
 from ..tensor import Tensor
-from .matrices import lapack, matrices, product, t_
+from .matrices import lapack, matrices, product, transposed
 
 
 @operator
@@ -28,7 +28,7 @@ def inv(x: Any) -> Tensor:
         return y, y
 
     def backward(y: Tensor, g: Tensor) -> Any:
-        return (negative(product(t_(y), g, t_(y))),)
+        return (negative(product(transposed(y), g, transposed(y))),)
 
     found: Tensor = custom_vjp(inv, forward, backward)(matrices(x, "inv", square=True))
     return found
@@ -61,8 +61,8 @@ def _solve(a: Tensor, b: Tensor) -> Tensor:
 
     def backward(kept: tuple[Tensor, Tensor], g: Tensor) -> Any:
         a, x = kept
-        arrived = _solve(t_(a), g)
-        return negative(product(arrived, t_(x))), arrived
+        arrived = _solve(transposed(a), g)
+        return negative(product(arrived, transposed(x))), arrived
 
     found: Tensor = custom_vjp(_solve, forward, backward)(a, b)
     return found
