@@ -13,7 +13,7 @@ from fluorite.algo.stages import Stage
 from fluorite.schedule.nest import TENSOR, THREAD, UNROLLED, VECTOR, shape
 from fluorite.schedule.notation.places import NOWHERE
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
-from fluorite.schedule.storage_rewrites import pads_of
+from fluorite.schedule.rewrites import pads_of
 from fluorite.schedule.unscheduled import sorts, unscheduled
 
 from ..gpu import nests

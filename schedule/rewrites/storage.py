@@ -16,9 +16,9 @@ from fluorite.algo.linear import within
 from fluorite.algo.rewriting import rewrite, substitute, walk
 from fluorite.algo.stages import Stage, rewritten
 
-from .directives import Directive, Layout, Pad, Split, Tile, Vectorize
-from .notation.places import Place
-from .notation.yaml_reader import nearest
+from ..directives import Directive, Layout, Pad, Split, Tile, Vectorize
+from ..notation.places import Place
+from ..notation.yaml_reader import nearest
 
 
 def pads_of(d: Directive, s: Stage, lanes: Callable[[str], int]) -> Mapping[str, int]:
