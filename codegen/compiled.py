@@ -39,6 +39,7 @@ EMISSION = (
     "intrinsics",
     "lanes",
     "logarithms",
+    "lookups",
     "narrow_floats",
     "objects",
     "real_functions",

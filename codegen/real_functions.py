@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from . import gathers, lookups
 from .dot_products import FUNCTIONS as DOTS
 from .float_operations import lowered
-from .gathers import definition, gathered
 from .narrow_floats import FUNCTIONS as NARROW
 from .transcendental import EXACT, FUNCTIONS, definitions, symbol
 from .tvm_adapter import register_operation, tirx, tvm, tvm_ffi
@@ -70,6 +70,13 @@ CALLS: dict[str, Callable[..., Any]] = {name: partial(_call, name) for name in _
 """Operation -> its call, from the dtype and the arguments."""
 
 
+def _declared_once(text: str) -> str:
+    """The text of LLVM IR without declarations that stand in it already."""
+    lines = text.split("\n")
+    declared = dict.fromkeys(line for line in lines if line.startswith("declare"))
+    return "\n".join([*declared, *(line for line in lines if line not in declared)])
+
+
 def own_functions() -> Any:
     """The pass over host functions. One function of the module carries the text of all that are called."""
     extern = tvm.ir.Op.get("tirx.call_pure_extern")
@@ -77,7 +84,8 @@ def own_functions() -> Any:
     @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
     def run(module: Any, _context: Any) -> Any:
         wanted: set[tuple[str, str, int]] = set()
-        gathers: set[tuple[str, int]] = set()
+        gathered: set[tuple[str, int]] = set()
+        looked_up: set[lookups.Key] = set()
 
         def own(call: Any) -> Any:
             name = _NAMES.get(getattr(call.op, "name", ""))
@@ -88,19 +96,31 @@ def own_functions() -> Any:
             wanted.add(key)
             return tvm.ir.Call(extern, args=[tvm.ir.StringImm(symbol(*key)), *call.args], ret_ty=call.ty)
 
-        def load(node: Any) -> Any:
-            found = gathered(node)
-            if found is None:
+        def scattered(node: Any) -> Any:
+            if (found := gathers.gathered(node)) is None:
                 return node
-            gathers.add(found[1])
+            gathered.add(found[1])
             return found[0]
 
-        rules = [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, load)]
-        functions = {v: f.with_body(tvm_ffi.structural_map(f.body, rules)) if isinstance(f, tirx.PrimFunc) else f
-                     for v, f in module.functions.items()}
+        def from_table(node: Any) -> Any:
+            if (found := lookups.looked_up(node)) is None:
+                return scattered(node)
+            looked_up.add(found[1])
+            return found[0]
+
+        def replaced(f: Any) -> Any:
+            if not isinstance(f, tirx.PrimFunc):
+                return f
+            load = from_table if lookups.has_permutes(f.attrs["target"]) else scattered
+            return f.with_body(tvm_ffi.structural_map(f.body, [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, load)]))
+
+        functions = {v: replaced(f) for v, f in module.functions.items()}
         for v, f in functions.items():
-            if (wanted or gathers) and isinstance(f, tirx.PrimFunc):
-                text = tvm.ir.StringImm("\n".join([definitions(wanted), *(definition(*g) for g in sorted(gathers))]))
+            if (wanted or gathered or looked_up) and isinstance(f, tirx.PrimFunc):
+                texts = [definitions(wanted)]
+                texts += [gathers.definition(*g) for g in sorted(gathered)]
+                texts += [lookups.definition(*t) for t in sorted(looked_up)]
+                text = tvm.ir.StringImm(_declared_once("\n".join(texts)))
                 functions[v] = f.with_body(tirx.AttrStmt(text, "pragma_import_llvm", text, f.body))
                 break
         return tvm.IRModule(functions, attrs=module.attrs)
