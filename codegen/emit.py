@@ -172,6 +172,8 @@ class _Emitter:
         return made
 
     def loop(self, s: For) -> Any:
+        if s.kind in LOOP_KIND and isinstance(s.extent, Const) and s.extent.value <= 0:  # TVM makes no vector of nothing
+            return tirx.Evaluate(_lane(0))
         low, extent = self.index(s.low), self.index(s.extent)
         saved, self.memo = self.memo, {}
         first, _ = bounds(s.low, self.ranges)

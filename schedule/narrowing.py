@@ -202,7 +202,7 @@ class _Rule:
 
 def converted(e: Expr, dtype: str, weak: bool = False) -> Expr:
     """The expression as a value of a type; a number of a narrower type that was only widened comes back as it was."""
-    if e.dtype == dtype:
+    if e.dtype == dtype and e.weak == weak:
         return e
     if isinstance(e, Op) and e.op == "cast" and e.args[0].dtype == dtype and wider(e.dtype, dtype):
         return e.args[0]

@@ -135,3 +135,19 @@ def test_memory_for_nothing(memory: str) -> None:
     g = fl.trace(model, None, inputs={"x": fl.f32("n", 0)})
     plan = ExecutionPlan.from_yaml(f"schedule: {{rows: [{{compute_at: {{stage: out, axis: i}}}}, {{store_in: {memory}}}]}}")
     assert np.asarray(fl.compile(g, plan)(np.zeros((3, 0), np.float32))).shape == (3, 0)
+
+
+@pytest.mark.parametrize("mark", ["vectorize: j_outer", "unroll: j_outer", "parallel: i_outer"])
+def test_vectors_of_nothing(mark: str) -> None:
+    """A loop that a split leaves no iteration does nothing, whatever its marks; what stands beside it is done."""
+
+    def model(x: Any) -> Any:
+        sums = fl.stage(lambda i: fl.sum(lambda j: x[i, j]) + 1, name="sums")
+        return {"none": fl.stage(lambda i, j: sums[i] * 2 + j, name="none", extents={"i": 40, "j": 0}), "sums": sums}
+
+    g = fl.trace(model, None, inputs={"x": fl.f32(40, 0)})
+    loops = f"[{{tile: {{i: 16, j: 4}}}}, {{reorder: [i_outer, j_outer, i_inner, j_inner]}}, {{{mark}}}, {{unroll: j_inner}}]"
+    made = fl.compile(g, ExecutionPlan.from_yaml(f"schedule: {{none: {loops}, sums: [{{vectorize: {{axis: i, width: 8}}}}]}}"))
+    got = made(np.ones((40, 0), np.float32))
+    assert np.asarray(got["none"]).shape == (40, 0)
+    np.testing.assert_array_equal(np.asarray(got["sums"]), np.ones(40))

@@ -81,6 +81,18 @@ def test_random_graphs_stay_within_the_derived_tolerance(seed: int) -> None:
     assert report.ok, report.text()
 
 
+def test_a_position_cast_to_a_type_stays_of_that_type() -> None:
+    """Positions have no type of their own: the cast that gives them one is no step between two numbers of one type."""
+
+    def model(x: fl.f32[fl.Tensor, 5, "n"]) -> Any:
+        at = fl.stage(lambda j: fl.cast(j // 2, fl.i32), name="at", extents={"j": x.shape[1]})
+        half = fl.stage(lambda i, j: x[i, j] * (fl.cast(j * 0.5, fl.f32) + fl.cast(at[j], fl.f32)), name="half")
+        return {"at": at, "half": half, "out": fl.stage(lambda i, j: half[i, at[j]] + half[0, j], name="out")}
+
+    report = check(fl.trace(model), ExecutionPlan(precision=Precision(compute="bf16")), extents={"n": 7})
+    assert report.ok, report.text()
+
+
 def test_an_overflow_of_float16_is_found() -> None:
     def squares(x: fl.f32[fl.Tensor, "n"]) -> Any:
         big = fl.stage(lambda i: x[i] * x[i] * 1e4, name="big")

@@ -77,13 +77,13 @@ def plan(rng: random.Random, g: Graph) -> ExecutionPlan:
 def _rewrite(m: _Maker, s: Stage) -> None:
     """Some rewrites of the stage, and now and then of what they make."""
     rng = m.rng
-    read = list(dict.fromkeys(m.graph[i].name for i in s.sources))
+    read = list(dict.fromkeys(m.graph[r.source].name for r in s.reads))
     chosen: list[Directive] = []
     if read and m.chance(0.12):
         name = rng.choice(read)
         if m.chance(0.5):
             chosen.append(StageIn(read=name, into=f"{s.name}_{name}_in"))
-        elif axes := operand_axes(s, next(m.graph[i] for i in s.sources if m.graph[i].name == name)):
+        elif axes := operand_axes(s, next(m.graph[r.source] for r in s.reads if m.graph[r.source].name == name)):
             sizes = {a: rng.choice([2, 3, 8, 16]) for a in rng.sample(axes, rng.randint(1, len(axes)))}
             chosen.append(Pack(tensor=name, sizes=sizes, order=tuple(rng.sample(axes, len(axes))), into=f"{s.name}_{name}_packed"))
     if m.chance(0.2 if s.reduction else 0.05):
