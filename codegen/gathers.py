@@ -1,5 +1,8 @@
 """Vectors of elements that lie anywhere, in one instruction where the processor has it: TVM reads them one by one, each by way of an index
 taken out of a vector. LLVM knows by the processor's name whether its gathers are worth while, and takes them apart where they are not.
+
+Where an array is so short that 32 bits hold a position, AVX-512 gathers a whole register in one instruction instead of two. LLVM widens
+positions to 64 bits wherever it can, so that this one is asked for by name.
 """
 
 from __future__ import annotations
@@ -12,15 +15,43 @@ _ELEMENTS = {
     "float32": ("float", 4), "int32": ("i32", 4), "uint32": ("i32", 4), "float64": ("double", 8), "int64": ("i64", 8), "uint64": ("i64", 8),
 }  # fmt: skip
 _LANES = (4, 8, 16)
+_WHOLE = {"float": (16, "dps"), "i32": (16, "dpi"), "double": (8, "dpd"), "i64": (8, "dpq")}
+_AVX512 = ("skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids")
+_SHORT = 1 << 31
+
+Key = tuple[str, int, int]
+"""Element type, lanes, bits of a position."""
 
 
-def symbol(dtype: str, lanes: int) -> str:
+def symbol(dtype: str, lanes: int, bits: int) -> str:
     """The name of the function that gathers so many elements."""
-    return f"fluorite_gather_{dtype}x{lanes}"
+    return f"fluorite_gather_{dtype}x{lanes}_{bits}"
 
 
-def definition(dtype: str, lanes: int) -> str:
+def definition(dtype: str, lanes: int, bits: int) -> str:
     """LLVM IR of the function of a base and of a vector of positions in elements."""
+    return _whole_register(dtype, lanes) if bits == 32 else _any_vector(dtype, lanes)
+
+
+def _whole_register(dtype: str, lanes: int) -> str:
+    kind, size = _ELEMENTS[dtype]
+    vector, index = f"<{lanes} x {kind}>", f"<{lanes} x i32>"
+    name = f"@llvm.x86.avx512.mask.gather.{_WHOLE[kind][1]}.512"
+    all_lanes = f"<{', '.join(['i1 true'] * lanes)}>"
+    return "\n".join(
+        [
+            f"declare {vector} {name}({vector}, ptr, {index}, <{lanes} x i1>, i32 immarg)",
+            "",
+            f"define {vector} @{symbol(dtype, lanes, 32)}(ptr %base, {index} %index) {{",
+            "start:",
+            f"  %found = call {vector} {name}({vector} zeroinitializer, ptr %base, {index} %index, <{lanes} x i1> {all_lanes}, i32 {size})",
+            f"  ret {vector} %found",
+            "}",
+        ]
+    )
+
+
+def _any_vector(dtype: str, lanes: int) -> str:
     kind, size = _ELEMENTS[dtype]
     vector, index = f"<{lanes} x {kind}>", f"<{lanes} x i64>"
     name = f"@llvm.masked.gather.v{lanes}{kind.replace('float', 'f32').replace('double', 'f64')}.v{lanes}p0"
@@ -29,7 +60,7 @@ def definition(dtype: str, lanes: int) -> str:
         [
             f"declare {vector} {name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {vector})",
             "",
-            f"define {vector} @{symbol(dtype, lanes)}(ptr %base, {index} %index) {{",
+            f"define {vector} @{symbol(dtype, lanes, 64)}(ptr %base, {index} %index) {{",
             "start:",
             f"  %at = getelementptr {kind}, ptr %base, {index} %index",
             f"  %found = call {vector} {name}(<{lanes} x ptr> %at, i32 {size}, <{lanes} x i1> {all_lanes}, {vector} poison)",
@@ -39,7 +70,7 @@ def definition(dtype: str, lanes: int) -> str:
     )
 
 
-def gathered(load: Any) -> tuple[Any, tuple[str, int]] | None:
+def gathered(load: Any, cpu: str) -> tuple[Any, Key] | None:
     """The call that reads what a vector load asks for, and of which function; None where the elements lie in a row, or apart evenly."""
     (index,) = load.indices if len(load.indices) == 1 else (None,)
     if index is None or isinstance(index, tirx.Ramp | tirx.Broadcast):
@@ -47,10 +78,14 @@ def gathered(load: Any) -> tuple[Any, tuple[str, int]] | None:
     dtype, lanes = str(load.ty.dtype.with_lanes(1)), load.ty.dtype.lanes
     if dtype not in _ELEMENTS or lanes not in _LANES or index.ty.dtype.lanes != lanes:
         return None
-    wide = index if str(index.ty.dtype.with_lanes(1)) == "int64" else index.astype(f"int64x{lanes}")
+    elements = load.source.shape[0]
+    short = isinstance(elements, tirx.IntImm) and int(elements) <= _SHORT
+    bits = 32 if short and cpu in _AVX512 and lanes == _WHOLE[_ELEMENTS[dtype][0]][0] else 64
+    same = str(index.ty.dtype.with_lanes(1)) == f"int{bits}"
     base = tirx.address_of(tirx.BufferLoad(load.source, [tirx.IntImm("int64", 0)]))
-    name = tvm.ir.StringImm(symbol(dtype, lanes))
-    return tvm.ir.Call(tvm.ir.Op.get("tirx.call_extern"), args=[name, base, wide], ret_ty=load.ty), (dtype, lanes)
+    key = (dtype, lanes, bits)
+    args = [tvm.ir.StringImm(symbol(*key)), base, index if same else index.astype(f"int{bits}x{lanes}")]
+    return tvm.ir.Call(tvm.ir.Op.get("tirx.call_extern"), args=args, ret_ty=load.ty), key
 
 
-__all__ = ["definition", "gathered", "symbol"]
+__all__ = ["Key", "definition", "gathered", "symbol"]

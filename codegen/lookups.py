@@ -16,15 +16,10 @@ _INTRINSIC = {1: "qi", 2: "hi", 4: "d"}
 _REGISTER = 64
 _LONGEST = {1: 1024, 2: 512, 4: 512}
 """Bytes of a table that is worth it: beyond that, reading elements one by one or a gather is quicker."""
-_PERMUTES_BYTES = ("icelake-server", "sapphirerapids")
+_VBMI = ("icelake-server", "sapphirerapids")
 
 Key = tuple[str, int, int]
 """Element type, lanes, entries."""
-
-
-def has_permutes(target: Any) -> bool:
-    """Whether the processor has AVX-512 VBMI, and with it all three instructions."""
-    return str(target.attrs.get("mcpu", "")) in _PERMUTES_BYTES
 
 
 def symbol(dtype: str, lanes: int, entries: int) -> str:
@@ -87,8 +82,10 @@ def _splat(lanes: int, value: int) -> str:
     return f"<{', '.join([f'i16 {value}'] * lanes)}>"
 
 
-def looked_up(load: Any) -> tuple[Any, Key] | None:
+def looked_up(load: Any, cpu: str) -> tuple[Any, Key] | None:
     """The call that reads what a vector load asks for, and of which function; None where the table is long or the vector short."""
+    if cpu not in _VBMI:
+        return None
     (index,) = load.indices if len(load.indices) == 1 else (None,)
     if index is None or isinstance(index, tirx.Ramp | tirx.Broadcast):
         return None
@@ -106,4 +103,4 @@ def looked_up(load: Any) -> tuple[Any, Key] | None:
     return tvm.ir.Call(tvm.ir.Op.get("tirx.call_extern"), args=[tvm.ir.StringImm(symbol(*key)), table, wide], ret_ty=load.ty), key
 
 
-__all__ = ["Key", "definition", "has_permutes", "looked_up", "symbol"]
+__all__ = ["Key", "definition", "looked_up", "symbol"]

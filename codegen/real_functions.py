@@ -84,7 +84,7 @@ def own_functions() -> Any:
     @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
     def run(module: Any, _context: Any) -> Any:
         wanted: set[tuple[str, str, int]] = set()
-        gathered: set[tuple[str, int]] = set()
+        gathered: set[gathers.Key] = set()
         looked_up: set[lookups.Key] = set()
 
         def own(call: Any) -> Any:
@@ -96,23 +96,18 @@ def own_functions() -> Any:
             wanted.add(key)
             return tvm.ir.Call(extern, args=[tvm.ir.StringImm(symbol(*key)), *call.args], ret_ty=call.ty)
 
-        def scattered(node: Any) -> Any:
-            if (found := gathers.gathered(node)) is None:
-                return node
-            gathered.add(found[1])
-            return found[0]
-
-        def from_table(node: Any) -> Any:
-            if (found := lookups.looked_up(node)) is None:
-                return scattered(node)
-            looked_up.add(found[1])
-            return found[0]
+        def scattered(load: Any, cpu: str) -> Any:
+            if (found := lookups.looked_up(load, cpu)) is not None:
+                looked_up.add(found[1])
+            elif (found := gathers.gathered(load, cpu)) is not None:
+                gathered.add(found[1])
+            return load if found is None else found[0]
 
         def replaced(f: Any) -> Any:
             if not isinstance(f, tirx.PrimFunc):
                 return f
-            load = from_table if lookups.has_permutes(f.attrs["target"]) else scattered
-            return f.with_body(tvm_ffi.structural_map(f.body, [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, load)]))
+            rules = [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, partial(scattered, cpu=str(f.attrs["target"].attrs.get("mcpu", ""))))]
+            return f.with_body(tvm_ffi.structural_map(f.body, rules))
 
         functions = {v: replaced(f) for v, f in module.functions.items()}
         for v, f in functions.items():
