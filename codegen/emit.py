@@ -148,9 +148,9 @@ class _Emitter:
         return tirx.BufferLoad(self.buffers[buffer], [*outer, _ramp(last, lanes)])
 
     def combed(self, s: Comb) -> Any:
-        """The last of the vectors ends with the last element that is needed: nothing beyond it is touched."""
+        """The last of the vectors ends with the last element of the span: nothing beyond it is touched."""
         *outer, first = map(self.index, s.index)
-        span = max(s.offsets) + 1
+        span = s.span
         n = min(len(s.offsets), span)
         starts = [min(start, span - n) for start in range(0, span, n)]
         rows = [self.vector(s.source, [*outer, first + _lane(start)], n) for start in starts]

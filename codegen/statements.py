@@ -133,12 +133,13 @@ class Weave:
 
 @dataclass(frozen=True)
 class Comb:
-    """part[i] = source[index + offsets[i]] along the last axis, as a vector. No offset is below 0, that of the first lane."""
+    """part[i] = source[index + offsets[i]] along the last axis, as a vector. `span` elements are loaded; offsets are from 0 up to these."""
 
     part: int
     source: int
     index: tuple[Expr, ...]
     offsets: tuple[int, ...]
+    span: int
 
 
 @dataclass(frozen=True)
@@ -293,8 +294,10 @@ def _unlike(label: str, var: Axis, axes: Mapping[Axis, str]) -> str:
 
 
 def _picked(offsets: tuple[int, ...]) -> str:
-    step = offsets[1]
-    return f"every {step}" if list(offsets) == [step * k for k in range(len(offsets))] else f"elements {' '.join(map(str, offsets))}"
+    first, step = offsets[0], offsets[1] - offsets[0]
+    if list(offsets) != [first + step * k for k in range(len(offsets))]:
+        return f"elements {' '.join(map(str, offsets))}"
+    return f"every {step} from {first}" if first else f"every {step}"
 
 
 def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axis, str]) -> Iterator[str]:

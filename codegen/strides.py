@@ -1,17 +1,20 @@
 """Vector reads of elements that lie near one another, but not side by side: of every second, third or fourth, or of each several times.
 
-Whole vectors are loaded and their lanes picked out, not one element at a time.
+Whole vectors are loaded and their lanes picked out, not one element at a time. Of elements with several parts, such as complex numbers,
+all parts are loaded whichever is picked, so that those who pick another one load the same vectors.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from fluorite.algo.expr import Axis, Const, Expr, Read, as_expr
+from fluorite.algo.extent import Extent
 from fluorite.algo.linear import linear, simplify
 from fluorite.algo.rewriting import axes_of, reads, rewrite, substitute
 
+from .positions import position
 from .sharing import unconditional
 from .statements import Allocate, Buffer, Comb, For, Statement, Store, sequence, transform
 
@@ -21,31 +24,41 @@ LONGEST = 4
 """Vectors from the first element to the last."""
 
 
-def combed(body: Statement, dtypes: Mapping[int, str]) -> Statement:
-    """The kernel with the strided reads of its vector loops as vectors. `dtypes` are those of all buffers."""
+Shapes = Mapping[int, Sequence[Extent]]
+
+
+def combed(body: Statement, dtypes: Mapping[int, str], shapes: Shapes) -> Statement:
+    """The kernel with the strided reads of its vector loops as vectors. `dtypes` and `shapes` are those of all buffers."""
     fresh = itertools.count(min(dtypes) - 1, -1)
 
     def rule(s: Statement) -> Statement | None:
         match s:
             case For(kind="vectorized", low=Const(value=0), extent=Const(value=lanes), body=Store() as store) if int(lanes) >= FEWEST:
-                return _combed(s, store, int(lanes), fresh)
+                return _combed(s, store, int(lanes), shapes, fresh)
         return None
 
     return transform(body, rule)
 
 
-def _combed(loop: For, store: Store, lanes: int, fresh: Iterator[int]) -> Statement | None:
+def _combed(loop: For, store: Store, lanes: int, shapes: Shapes, fresh: Iterator[int]) -> Statement | None:
     known: dict[Expr, Expr] = {}
     steps: list[Statement] = []
     made: list[Buffer] = []
     always = unconditional(store.value)
     for r in reads(store.value):
-        if r not in always or r.dtype == "bool" or (offsets := _offsets(r, loop.var, lanes)) is None:
+        if r not in always or r.dtype == "bool":
+            continue
+        first = tuple(simplify(substitute(i, {loop.var: as_expr(0)}), {}) for i in r.index)
+        offsets, span = _offsets(r, loop.var, lanes), 0
+        if offsets is None and (part := _part(r, loop.var, shapes)) is not None:
+            parts = shapes[r.source][-1]
+            assert isinstance(parts, int)
+            offsets, span, first = tuple(part + parts * k for k in range(lanes)), parts * lanes, (*first[:-1], as_expr(0))
+        if offsets is None:
             continue
         b = Buffer(next(fresh), f"comb{len(made)}", r.dtype, (lanes,), "local")
-        first = tuple(simplify(substitute(i, {loop.var: as_expr(0)}), {}) for i in r.index)
         made.append(b)
-        steps.append(Comb(b.id, r.source, first, offsets))
+        steps.append(Comb(b.id, r.source, first, offsets, span or max(offsets) + 1))
         known[r] = Read(b.id, (loop.var,), r.dtype)
     if not made:
         return None
@@ -74,3 +87,13 @@ def _offsets(r: Read, lane: Axis, lanes: int) -> tuple[int, ...] | None:
         found = [f + factor * int(a.value) for f, a in zip(found, apart, strict=True) if isinstance(a, Const)]
     in_a_row = found in ([0] * lanes, [*range(lanes)])
     return None if in_a_row or min(found) < 0 or max(found) >= LONGEST * lanes else tuple(found)
+
+
+def _part(r: Read, lane: Axis, shapes: Shapes) -> int | None:
+    """Which part of elements side by side the lanes read, where all read the same one of a few."""
+    match r.index:
+        case (_, *_, Const(value=part)) if isinstance(parts := shapes[r.source][-1], int) and 1 < parts <= LONGEST:
+            at = position(r.index, shapes[r.source])
+            others = {a for x in at.atoms if x is not lane for a in axes_of(x)}
+            return int(part) if at.coefficient(lane) == parts and lane not in others else None
+    return None

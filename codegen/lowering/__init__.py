@@ -17,6 +17,7 @@ from fluorite.schedule.passes import LAST
 
 from ..allocation import hoist_allocations
 from ..gpu import legality, nests
+from ..interleaving import Shapes, interleaved
 from ..partition import partition
 from ..phases import dealt
 from ..sharing import computed_once
@@ -30,7 +31,7 @@ PASSES: dict[str, Callable[[Statement, Context], Statement]] = {
     "loops": lambda body, _: body,
     "partition": lambda body, work: partition(body) if work.plan.gpu else shortened(partition(body), _dtypes(work, body)),
     "allocation": lambda body, _: hoist_allocations(body),
-    "phases": lambda body, work: body if work.plan.gpu else _combed(dealt(body, work.ranges, _dtypes(work, body)), work),
+    "phases": lambda body, work: body if work.plan.gpu else _in_lanes(body, work),
     "sharing": lambda body, work: body if work.plan.gpu else computed_once(body, _dtypes(work, body)),
 }
 """What becomes of a kernel's statements, in order."""
@@ -57,13 +58,21 @@ def lower(
     return assembling.kernel(work, body), [], work.nests
 
 
-def _combed(body: Statement, work: Context) -> Statement:
-    return combed(body, _dtypes(work, body))
+def _in_lanes(body: Statement, work: Context) -> Statement:
+    """With the lanes of vectors brought to where they belong."""
+    body = dealt(body, work.ranges, _dtypes(work, body))
+    body = interleaved(body, _dtypes(work, body), _shapes(work, body))
+    return combed(body, _dtypes(work, body), _shapes(work, body))
 
 
 def _dtypes(work: Context, body: Statement) -> dict[int, str]:
     """Of every tensor and buffer."""
     return {i: t.dtype for i, t in {**work.graph.by_id, **work.by_id}.items()} | {b.id: b.dtype for b in allocations(body)}
+
+
+def _shapes(work: Context, body: Statement) -> Shapes:
+    """Of every tensor and buffer, as it lies in memory."""
+    return {i: t.shape for i, t in {**work.graph.by_id, **work.by_id}.items()} | {b.id: b.shape for b in allocations(body)}
 
 
 __all__ = ["PASSES", "KernelPlan", "lower"]

@@ -16,9 +16,11 @@ from ..scheduled import Undecided
 from ..typical import guess
 from .analysis import cost, fits, is_packed_at_load, is_product, is_rounding, is_scaled, levels, plain, sites, work, written_out
 from .chosen import Chosen, carry
+from .interleaved import cones, evaluations, suits
 
 _CHEAP = 1
 _LONGEST = 2000  # operations of one expression, written out: beyond, the code generator takes longer than the inlining saves
+_SHARED = 20_000  # the same where what is shared is computed once
 _DEEPEST = 100  # operations on the longest way down: enough that a trip through memory is paid for
 _PASSED = 8  # vector instructions that are cheaper than a pass over memory and back
 _BODY = 150  # operations of one expression
@@ -42,13 +44,13 @@ def after_inlining(g: Graph, undecided: Undecided) -> Chosen:
     return chosen
 
 
-def loses_lanes(s: Stage, reader: Stage, machine: Machine) -> bool:
-    """Whether s has rows for vectors and its reader has not: pairs or pixels of three colours that are put together from planes."""
+def loses_lanes(g: Graph, s: Stage, reader: Stage, machine: Machine) -> bool:
+    """Whether s has rows for vectors and its reader has not, nor elements of a few parts."""
 
     def short(x: Stage) -> bool:
         return not x.axes or fits(x.extents[-1], machine.lanes(x.dtype) - 1)
 
-    return short(reader) and not short(s)
+    return short(reader) and not short(s) and not suits(g, reader, machine)
 
 
 def inline_windows(chosen: Chosen) -> None:
@@ -68,7 +70,7 @@ def inline_windows(chosen: Chosen) -> None:
             or not all(
                 chosen.free(c) and c.reduction is None and len(c.axes) == len(s.axes) and chosen.may_fuse(s.id, c.id) for c in readers
             )
-            or any(loses_lanes(current, c, chosen.machine) for c in readers)
+            or any(loses_lanes(chosen.graph, current, c, chosen.machine) for c in readers)
         ):
             continue
         again = cost(current) * (sum(_evaluations(c, current) for c in readers) - 1)
@@ -127,6 +129,7 @@ def _evaluations(c: Stage, p: Stage) -> float:
 def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
     """Stages whose expression goes into their readers: those evaluated no more often for it, and those that cost next to nothing."""
     chosen, machine = Chosen(g, undecided), undecided.machine
+    joined = cones(g, chosen)
     out: set[int] = set()
     spent: dict[int, int] = {}
     size: dict[int, int] = {}  # of those in `out`, written out
@@ -145,15 +148,16 @@ def inline_cheap(g: Graph, undecided: Undecided) -> set[int]:
         if is_rounding(s) and any(c.reduction is not None and chosen.multiplies(c) for c in readers):
             continue  # a convolution becomes a product when its margin is a stage, if it reads tensors
         places = sum(len(sites(c, s.id)) for c in readers)
-        once = len(readers) == 1 and fits(volume((places, work(readers[0]))), volume(s.extents))
-        narrower = mine > _CHEAP and any(loses_lanes(s, c, machine) for c in readers)
+        once = len(readers) == 1 and fits(evaluations(g, readers[0], s, machine), volume(s.extents))
+        narrower = mine > _CHEAP and any(loses_lanes(g, s, c, machine) for c in readers)
         grown = {**size, s.id: written_out(s.value, size)}
         deeper = {**depth, s.id: levels(s.value, depth)}
-        if any(written_out(c.value, grown) > _LONGEST or levels(c.value, deeper) > _DEEPEST for c in readers):
+        longest = _SHARED if s.id in joined else _LONGEST
+        if any(written_out(c.value, grown) > longest or levels(c.value, deeper) > _DEEPEST for c in readers):
             continue
         sums = any(c.reduction is not None and c.scatter is None for c in readers)
         passing = not sums and ((places <= 2 and mine <= _CHEAP) or mine * _evaluated(s, readers) <= _PASSED)
-        if mine == 0 or ((once or passing) and not narrower):
+        if mine == 0 or s.id in joined or ((once or passing) and not narrower):
             size, depth = grown, deeper
             out.add(s.id)
             carry(chosen.carried, s.id, readers)

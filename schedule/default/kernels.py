@@ -54,21 +54,20 @@ def elementwise(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives
         if isinstance(total, int) and total < lanes:
             return {s.path: tuple(ds)}
         if parallel:
-            chunk = _chunk(total, lanes, machine)
-            ds += [Split(flat, chunk, into=("task", "item")), Parallel("task"), Vectorize("item", width=lanes)]
+            ds += [Split(flat, chunk(total, lanes, machine), into=("task", "item")), Parallel("task"), Vectorize("item", width=lanes)]
         else:
             ds += [Vectorize(flat, width=lanes)]
         return {s.path: tuple(ds)}
-    return {s.path: (*_outer(names[:-1], parallel), *vector(s, names[-1], machine))}
+    return {s.path: (*by_rows(names[:-1], parallel), *vector(s, names[-1], machine))}
 
 
-def _chunk(total: Extent, lanes: int, machine: Machine) -> int:
+def chunk(total: Extent, lanes: int, machine: Machine) -> int:
     """Elements of one task: a multiple of four vectors, eight tasks a core where there are enough."""
     share = guess(total) // (8 * machine.cores)
     return max(4 * lanes, min(16384, share // (4 * lanes) * (4 * lanes)))
 
 
-def _outer(names: list[str], parallel: bool, into: str = "row") -> Directives:
+def by_rows(names: list[str], parallel: bool, into: str = "row") -> Directives:
     if not parallel or not names:
         return ()
     if len(names) == 1:
@@ -89,7 +88,7 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
         return {
             s.path: (
                 Split(last, lanes, into=(f"{last}_vec", f"{last}_lane")),
-                *_outer(names[:-1], parallel),
+                *by_rows(names[:-1], parallel),
                 Reorder(f"{last}_vec", *reduced, f"{last}_lane"),
                 *unrolled(s),
                 Vectorize(f"{last}_lane"),
@@ -100,7 +99,8 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
         place: Directives = (ComputeAt(stage="/" + s.path, axis=names[-1]),) if names else ()
         for path in out.keys() - {s.path}:
             out[path] = (*place, *out[path])
-        out[s.path] = (*out[s.path], *(_outer(names, parallel) if len(names) == 1 else (Parallel(names[0]),) if names and parallel else ()))
+        shared = by_rows(names[:1], parallel)
+        out[s.path] = (*out[s.path], *shared)
         return out
     if (
         not s.reduction.kind.startswith("arg")
@@ -126,7 +126,7 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
                 Vectorize("lane"),
             ),
         }
-    return {s.path: _outer(names, parallel)}
+    return {s.path: by_rows(names, parallel)}
 
 
 def _has_parts(s: Stage) -> bool:
@@ -140,11 +140,11 @@ def scatter(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:
     free = [a.name for a in s.scatter.free]
     last, lanes = s.axes[-1], machine.lanes(s.dtype)
     if s.axes[-1] not in set(s.scatter.free) or known(s.extents[-1], TYPICAL) < lanes or not last_axis_is_contiguous(s, last):
-        return {s.path: _several_at_a_place(s, s.scatter) or _outer(free, pays_parallel(s))}
+        return {s.path: _several_at_a_place(s, s.scatter) or by_rows(free, pays_parallel(s))}
     outer, reduced = [n for n in free if n != last.name], [a.name for a in s.reduce_axes]
     width = known(s.extents[-1], TYPICAL)
     if outer or not pays_parallel(s) or width < 2 * machine.cores * lanes:
-        return {s.path: (Reorder(*outer, *reduced, last.name), *_outer(outer, pays_parallel(s)), *vector(s, last.name, machine))}
+        return {s.path: (Reorder(*outer, *reduced, last.name), *by_rows(outer, pays_parallel(s)), *vector(s, last.name, machine))}
     share = -(-width // (machine.cores * lanes)) * lanes
     columns = (f"{last.name}_task", f"{last.name}_in")
     return {
@@ -165,14 +165,14 @@ def _several_at_a_place(s: Stage, found: Scatter) -> Directives:
         return ()
     outer = [a.name for a in found.free if a.name not in few]
     reduced = [a.name for a in s.reduce_axes]
-    return (Reorder(*outer, *reduced, *few), *_outer(outer, pays_parallel(s)), *(Unroll(name) for name in few))
+    return (Reorder(*outer, *reduced, *few), *by_rows(outer, pays_parallel(s)), *(Unroll(name) for name in few))
 
 
 def rank(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives]:
     """A sort of every row, in parallel over the rows."""
     assert s.rank is not None
     comparisons = guess(work(s)) * guess(s.ranges[s.rank.over]).bit_length()
-    return {s.path: _outer([a.name for a in s.rank.free], comparisons >= PARALLEL_WORK)}
+    return {s.path: by_rows([a.name for a in s.rank.free], comparisons >= PARALLEL_WORK)}
 
 
 def is_window(s: Stage) -> bool:

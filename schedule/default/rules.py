@@ -17,7 +17,7 @@ from ..directives import ComputeAt, Directive, Parallel
 from ..placing import between
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
-from . import byte_products, channels, dots, few_results, kernels, products, recurrences, totals, transpositions, updates
+from . import byte_products, channels, dots, few_results, interleaved, kernels, products, recurrences, totals, transpositions, updates
 from .analysis import follows, known, plain, pointwise, sites
 from .chosen import Chosen
 from .inlining import after_inlining, inline_scaled, inline_windows
@@ -125,6 +125,9 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     if row:
         chosen.placed |= {s.id for s in row}
         chosen.directives |= kernels.rows(g, root, row, depth, chosen.machine, chosen.undecided.reassociate)
+        return
+    if interleaved.suits(g, root, chosen.machine):
+        chosen.directives |= interleaved.interleaved(g, root, chosen.machine)
         return
     if windowed(chosen, root):
         chosen.directives |= kernels.window(chosen.graph, root, chosen.machine)

@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.schedule import Cache, ComputeAt, ComputeInline, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Unroll, Vectorize
+from fluorite.schedule import Cache, ComputeAt, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Unroll, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.machine import Machine
 from fluorite.schedule.scheduled import Scheduled, apply
@@ -177,14 +177,26 @@ def test_windows_inside_rows_are_vectors() -> None:
     assert any(isinstance(d, ComputeAt) for d in window) and any(isinstance(d, Vectorize) for d in window)
 
 
-def test_planes_are_computed_in_vectors_before_they_are_put_together() -> None:
-    def together(x: Any) -> Any:
-        planes = fl.stage(lambda c, i: x[c, i] * x[1 - c, i] + x[c, i] * 3, name="planes", extents={"c": 2})
-        return fl.stage(lambda i, c: planes[c, i], name="pairs")
+def test_a_few_parts_of_each_element_are_vectors_of_elements() -> None:
+    """What is put together along a short last axis is computed where it is stored, all parts of some elements at once."""
 
-    made = scheduled(together, x=F(2, 512))
-    chosen = {path.rsplit("/", 1)[-1]: [type(d) for d in ds] for path, ds in made.chosen.items()}
-    assert Vectorize in chosen["planes"] and ComputeInline not in chosen["planes"]
+    def planes(x: Any) -> Any:
+        made = fl.stage(lambda c, i: x[c, i] * x[1 - c, i] + x[c, i] * 3, name="planes", extents={"c": 2})
+        return fl.stage(lambda i, c: made[c, i], name="pairs")
+
+    def functions(x: Any) -> Any:
+        deep = fl.exp(fl.sin(x[0] * x[1]) + x[1])
+        return fl.stack([deep * x[0], deep * x[1]], axis=-1)
+
+    def blurred(x: Any) -> Any:
+        return fl.stage(lambda i, j, c: x[i, j, c] + x[i, j + 1, c])
+
+    for model, x, last in [(planes, F(2, 512), "c"), (functions, F(2, 512), "i1"), (blurred, F(8, 65, 3), "c")]:
+        made = scheduled(model, x=x)
+        chosen = {d.axis for ds in made.chosen.values() for d in ds if isinstance(d, Unroll | Vectorize)}
+        assert len(made.groups) == 1 and chosen == {last, "lane"}
+    made = scheduled(lambda x: fl.stack([fl.exp(x), fl.exp(x) * 2], axis=-1), x=F(3))  # no row for a vector
+    assert not any(isinstance(d, Vectorize) and d.axis == "lane" for ds in made.chosen.values() for d in ds)
 
 
 def test_a_best_of_a_strip_is_no_vector() -> None:
