@@ -29,13 +29,17 @@ def plan_resolve(
     terminal: Terminal,
     plan: Annotated[str, typer.Argument(metavar="PLAN")],
     holes: Annotated[bool, typer.Option("--holes", help="Leave holes open instead of giving them their first alternatives.")] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Show what recompute: auto chooses for it.", show_default=False)
+    ] = None,
+    extents: ExtentsOption = None,
     output: OutputOption = None,
     force: ForceOption = False,
 ) -> Outcome:
     """The plan with its parents merged in and its holes filled, each value with the file and line that it comes from."""
     from .verbs.plan import resolve
 
-    return resolve(terminal, plan, holes, output, force)
+    return resolve(terminal, plan, holes, model, extents, output, force)
 
 
 @command(plan_app, "diff", prefix="plan ")

@@ -38,6 +38,7 @@ from .host_functions import lost
 from .lowered import Lowered, extents_of, lower_all
 from .peaks import within_limit
 from .prebuilt import prebuilt
+from .recomputing import with_recompute
 from .runtime import assemble
 from .runtime.model import Model
 from .target import CodeTarget, resolve_target
@@ -73,6 +74,9 @@ def prepared(plan: Plan, graph: Graph) -> tuple[ExecutionPlan, tuple[str, ...]]:
     filled = fill(resolved, {}, lookup)
     if problems := [*_extents_problems(filled, graph), *variant_problems(filled, graph)]:
         raise PlanError(problems)
+    if filled.memory is not None and filled.memory.recompute == "auto":
+        target = host_target(filled)
+        filled = with_recompute(filled, graph, target, lambda some: lower_variants(graph, some, target))
     return filled, notes
 
 

@@ -23,6 +23,7 @@ from .diagnosis import every_problem
 from .driver import Plan, as_plan, lower_variants, prepared, with_scales
 from .lowered import Lowered
 from .peaks import peaks
+from .recomputing import chosen_again
 from .roofline import Roofline, roofline
 from .runtime.peak import Peak, size
 from .sampling import number
@@ -75,7 +76,8 @@ class KernelFacts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`peaks`: what a call takes by method, beside its inputs. `decided_by`: "plan" or "default" by stage path."""
+    """`peaks`: what a call takes by method, beside its inputs. `decided_by`: "plan" or "default" by stage path. `recomputed`: what
+    `memory: recompute: auto` chose, where the plan says so."""
 
     program: str
     numerics: str
@@ -87,6 +89,7 @@ class Explanation:
     extents: Mapping[str, int]
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    recomputed: tuple[str, ...] | None = None
 
     @property
     def memory(self) -> dict[str, int]:
@@ -131,6 +134,8 @@ class Explanation:
             for method, seconds in self.seconds.items()
         ]
         lines += [f"{method}: memory {peak.text()}" for method, peak in self.peaks.items()]
+        if self.recomputed is not None:
+            lines.append(f"memory: recompute: auto computes {', '.join(self.recomputed) or 'nothing'} again in the backward pass")
         if self.missing:
             lines.append(f"give --extents {','.join(f'{s}=1024' for s in self.missing)} to see times and memory")
         return "\n".join(lines)
@@ -150,6 +155,7 @@ class Explanation:
             "machine": machine,
             "missing": list(self.missing),
             "notes": list(self.notes),
+            "recomputed": None if self.recomputed is None else list(self.recomputed),
         }
 
 
@@ -204,6 +210,7 @@ def explain(
         sizes,
         missing,
         notes,
+        chosen_again(resolved, chosen),
     )
 
 

@@ -44,7 +44,9 @@ def within_limit(compiled: Compiled) -> None:
     made = planned(compiled)
     problems = []
     for name, spec in made._manifest.methods.items():
-        for sizes in _largest(spec):
+        for _, sizes in largest(spec):
+            if sizes is None:
+                continue
             peak = made.peak(sizes, name)
             if peak.total > limit:
                 problems.append(_too_much(compiled, name, sizes, peak, limit))
@@ -53,12 +55,11 @@ def within_limit(compiled: Compiled) -> None:
         raise PlanError(problems)
 
 
-def _largest(spec: MethodSpec) -> Iterator[dict[str, int]]:
-    """The largest extents that each body of a method is for, where they are bounded."""
-    for variant in spec.variants:
+def largest(spec: MethodSpec) -> Iterator[tuple[int, dict[str, int] | None]]:
+    """The number of each body of a method, and the largest extents that it is for, where they are bounded."""
+    for n, variant in enumerate(spec.variants):
         sizes = {name: variant.when.get(name, symbol.max) for name, symbol in spec.symbols.items()}
-        if all(n is not None for n in sizes.values()):
-            yield {name: n for name, n in sizes.items() if n is not None}
+        yield n, {name: most for name, most in sizes.items() if most is not None} if None not in sizes.values() else None
 
 
 def _too_much(compiled: Compiled, method: str, sizes: Mapping[str, int], peak: Peak, limit: int) -> Problem:
@@ -90,4 +91,4 @@ def _no_kernel(name: str) -> Any:
     raise InternalError(f"{name} is called in a model that only plans its calls")
 
 
-__all__ = ["peaks", "planned", "within_limit"]
+__all__ = ["largest", "peaks", "planned", "within_limit"]

@@ -228,6 +228,10 @@ CODES: dict[str, str] = {
         "precision: loss_scale, gradients and optimizer are about training: methods that move parameters by gradients. A loss is scaled "
         "where its gradients could vanish, which those of float32 and wider types do not; its adjoints have to be linear in the seed."
     ),
+    "P404": (
+        "memory: recompute: auto chooses what the backward pass computes again so that every call stays within memory: limit. It needs the "
+        "limit, and bounds for all extents; where no choice is found that fits, the least that was reached is said."
+    ),
     "P901": "The section is part of the language, so it is read and written, but this version does not build it yet.",
     "P902": "The directive, or this use of it, is part of the language, so it is read and written, but this version does not build it yet.",
     "P903": "A key, or this value of it, is part of the language, so it is read and written, but this version does not build it yet.",

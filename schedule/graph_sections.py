@@ -76,7 +76,9 @@ class Memory(Record):
     """What is computed again or kept on the host, within which limit of bytes per device.
 
     Stages in `recompute` are computed once more, as METHOD/recompute/PATH, for all their readers but the first (those of a gradient, where
-    others read it too), so that their memory is free in between. `limit` is what one call may take beside its inputs: parameters, packed
+    others read it too), so that their memory is free in between. `auto` chooses them: as little as can be found is computed again in the
+    backward pass for every call to stay within `limit`, at the largest extents, which the plan has to bound. `explain` and `plan resolve
+    --model MODEL` show what was chosen. `limit` is what one call may take beside its inputs: parameters, packed
     constants, results, buffers between kernels and what kernels take for themselves. It is checked at build for all extents that the plan
     bounds, and at the call for the others.
     """
@@ -102,9 +104,10 @@ def unbuilt_keys(plan: ExecutionPlan) -> Iterator[Problem]:
         if memory.offload:
             why = "models run on the host, where all memory is"
             yield memory.place_of("offload").problem("P903", "memory: offload is not built yet", why, ("leave offload out",))
-        if memory.recompute == "auto":
-            why = "nothing chooses the stages yet"
-            yield memory.place_of("recompute").problem("P903", "memory: recompute: auto is not built yet", why, ("recompute: [a stage]",))
+        if memory.recompute == "auto" and memory.limit == "unlimited":
+            why = "it chooses stages so that calls stay within memory: limit"
+            instead = ("memory: {recompute: auto, limit: 512MiB}", "recompute: [a stage]")
+            yield memory.place_of("recompute").problem("P404", "memory: recompute: auto without a limit", why, instead)
     if (found := plan.precision) is not None:
         yield from _unbuilt_precision(found)
         if found.given() and "allow" in plan.numerics.given() and not plan.numerics.allows("precision"):

@@ -51,12 +51,12 @@ def running_order(
     where each stands in the order of the stages."""
     usual, small = (values_of(g, root, members_of, extent) for extent in (TYPICAL, SMALL))
     known = Dependences.of(before, place)
-    best = _Run(usual, known, STRATEGIES[0]).order()
+    best = order_by(STRATEGIES[0], usual, known)
     least, first, most = usual.least, small.peak(best), usual.peak(best)
     for strategy in STRATEGIES[1:]:
         if most <= least:
             break
-        order = _Run(usual, known, strategy).order()
+        order = order_by(strategy, usual, known)
         if (peak := usual.peak(order)) < most and small.peak(order) <= first:
             best, most = order, peak
     return best
@@ -78,6 +78,11 @@ class Dependences:
             for b in those:
                 after[b].append(r)
         return cls(earlier, {r: tuple(those) for r, those in after.items()}, place)
+
+
+def order_by(strategy: Strategy, values: Values, known: Dependences) -> list[int]:
+    """The groups in the order that one strategy makes."""
+    return _Run(values, known, strategy).order()
 
 
 class _Run:

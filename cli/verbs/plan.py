@@ -34,7 +34,10 @@ def init(terminal: Terminal, model: str, output: Path | None, force: bool) -> Ou
     return _text(text, {"yaml": text, "stages": [s.path for s in graph.stages]}, output, force)
 
 
-def resolve(terminal: Terminal, plan: str, holes: bool, output: Path | None, force: bool) -> Outcome:
+def resolve(
+    terminal: Terminal, plan: str, holes: bool, model: str | None, extents: list[str] | None, output: Path | None, force: bool
+) -> Outcome:
+    """Without a model nothing is run; with one, what `memory: recompute: auto` chooses for it stands in its place."""
     from fluorite.algo.errors import PlanError
     from fluorite.schedule import fill, holes_of, label
 
@@ -42,6 +45,10 @@ def resolve(terminal: Terminal, plan: str, holes: bool, output: Path | None, for
 
     if output is not None:
         writable(output, force)
+    if model is None and extents:
+        raise usage("--extents", "they are those of a model", "--model MODEL")
+    if model is not None and holes:
+        raise usage("--model", "it is about the plan whose holes are filled", "leave --holes out")
     found = load_plan(plan)
     if problems := found.problems():
         raise PlanError(problems)
@@ -50,9 +57,22 @@ def resolve(terminal: Terminal, plan: str, holes: bool, output: Path | None, for
         for hole in opened.values():
             if not hole.within:
                 terminal.note(f"note: {hole.id} is open ({hole.place}); its first alternative is used, {label(hole.default)}")
-        found = fill(found, {})
+        found = fill(found, {}) if model is None else _chosen(model, found, read_extents(extents))
+    if found.memory is not None and found.memory.recompute == "auto":
+        terminal.note("note: memory: recompute: auto depends on the model; --model MODEL shows what it chooses")
     text, places = annotated(found, origin)
     return _text(text, {"yaml": found.to_yaml(), "places": places, "holes": [h.id for h in opened.values()]}, output, force)
+
+
+def _chosen(model: str, plan: ExecutionPlan, sizes: dict[str, int]) -> ExecutionPlan:
+    """The plan filled for the model, with what is chosen for it."""
+    from fluorite.codegen.buckets import with_extents
+    from fluorite.codegen.driver import prepared
+
+    algorithm = find_algorithm(model, "plan resolve")
+    graph = algorithm.graph()
+    known_extents(sizes, graph.symbols(), algorithm.shown)
+    return prepared(with_extents(plan, sizes), graph)[0]
 
 
 def diff(terminal: Terminal, old: str, new: str, model: str | None, extents: list[str] | None) -> Outcome:

@@ -24,7 +24,7 @@ def skeleton(graph: Graph, algorithm: Algorithm, folder: Path) -> str:
         inputs = ", ".join(f"{graph[i].path.rsplit('/', 1)[-1]}: {graph.declared(m, i)}" for i in m.inputs)
         lines.append(f"# {m.name}({inputs})")
     lines.append("# precision: {compute: bf16, keep: []}   # narrower types than the algorithm's; stages PATH/cast hold what is rounded")
-    lines.append("# memory: {limit: 2GiB, recompute: []}   # what a call may take; stages that are computed again for late readers")
+    lines.append("# memory: {limit: 2GiB, recompute: []}   # what a call may take; stages computed again for late readers (or auto)")
     lines.append("# every stage is left to the default scheduler: put a list of directives in the place of auto (fluorite plan directives)")
     if not graph.stages:
         return "\n".join([*lines, "schedule: {}"]) + "\n"

@@ -20,6 +20,7 @@ from ..compiled import TVM, TVM_FFI, VERSION
 from ..diagnosis import every_problem
 from ..driver import Plan, as_plan, lower_variants, prepared, schedule, with_scales
 from ..lowered import structure_hash
+from ..recomputing import saying
 from ..sampling import Array, extents_text, sample_parameters
 from ..target import CodeTarget, resolve_target
 from .edits import Chosen
@@ -148,6 +149,8 @@ def tuned(
     with every_problem(graph, given):
         untuned, _ = prepared(given, graph)
         target = resolve_target(untuned.target, untuned.numerics.contract, untuned.runtime.threads)
+    if given.memory is not None and untuned.memory is not None and given.memory.recompute == "auto":
+        given = saying(given, untuned.memory.recompute)
     if target.machine.is_gpu:
         raise BuildError(
             [

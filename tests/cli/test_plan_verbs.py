@@ -28,6 +28,36 @@ def plans(here: Path) -> Path:
     return here
 
 
+DEEP = """
+import fluorite as fl
+
+class Deep(fl.Program):
+    def __init__(self):
+        self.layers, self.optimizer = [fl.nn.Linear(8, 8) for _ in range(3)], fl.optim.SGD(0.1)
+
+    @fl.method(batch="n", training=True)
+    def train_step(self, x: fl.f32[fl.Tensor, "n", 8]):
+        for layer in self.layers:
+            x = fl.tanh(fl.exp(layer(x)), name="act")
+        cost = fl.mean(fl.square(x), name="cost")
+        self.optimizer.minimize(cost)
+        return cost
+"""
+
+
+def test_resolve_shows_what_is_computed_again_for_a_model(here: Path) -> None:
+    (here / "deep.py").write_text(DEEP)
+    (here / "deep.yaml").write_text("memory: {recompute: auto, limit: 105KiB}\n")
+    ran = fluorite("plan", "resolve", "deep.yaml")
+    assert ran.code == 0 and "recompute: auto" in ran.out and "--model MODEL" in ran.err
+    ran = fluorite("plan", "resolve", "deep.yaml", "--model", "deep.py", "--extents", "n=512")
+    assert ran.code == 0 and "recompute: [/train_step/" in ran.out and "# deep.yaml:1" in ran.out and ran.err == ""
+    (here / "deep.yaml").write_text("extents: {n: {between: [1, 512]}}\nmemory: {recompute: auto, limit: 105KiB}\n")
+    assert "auto computes /train_step/" in fluorite("explain", "deep.py", "--plan", "deep.yaml", "--extents", "n=512").out
+    assert fluorite("plan", "resolve", "deep.yaml", "--extents", "n=3").code == 2
+    assert fluorite("plan", "resolve", "deep.yaml", "--model", "deep.py", "--holes").code == 2
+
+
 def test_init_names_every_stage_and_resolves(here: Path) -> None:
     ran = fluorite("plan", "init", "photo.py:sharpen", "-o", "new.yaml")
     assert ran.code == 0 and ran.out == "new.yaml\n"

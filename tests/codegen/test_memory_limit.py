@@ -145,7 +145,6 @@ def test_parameters_count_and_narrower_ones_are_proposed() -> None:
     ("section", "code", "says"),
     [
         ("{offload: [x]}", "P903", "offload is not built yet"),
-        ("{recompute: auto}", "P903", "nothing chooses the stages yet"),
         ("{limit: 12MB}", "P008", "25MiB"),
         ("{recompute: [out]}", "P402", "it is a result"),
         ("{recompute: [b]}", "P402", "read by one stage only"),
