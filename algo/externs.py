@@ -19,7 +19,9 @@ from typing import Any, overload
 
 from .autodiff.custom import custom_vjp
 from .building import call_site, current, placed
-from .dtypes import canonical
+from .complex import complex_tensor, from_pair
+from .complex.lifting import holds_complex
+from .dtypes import canonical, part_of
 from .errors import AlgorithmError
 from .expr import Axis, Expr, Op, Read, as_expr, axis, binary, cast, refuse, where
 from .extent import Extent, volume
@@ -51,7 +53,11 @@ def extern(function: Function, shape: Any, dtype: Any, *inputs: Any, vjp: Pull |
     The function sees whole arrays that it cannot write to. It must be pure: the same inputs give the same result, nothing else is read or
     changed; it is called once for each stage, or once in all where the inputs are parameters that stay, on the thread that calls the model.
 
-    A list of shapes is for a function that returns several arrays, all of one type: the result is a tuple of tensors.
+    Complex tensors are complex arrays to the function, and with `dtype` complex it returns one: ``fl.extern(np.linalg.inv, z.shape, fl.c64,
+    z, name="inv")``.
+
+    A list of shapes is for a function that returns several arrays: the result is a tuple of tensors. All are of one type, or of those in a
+    list, which have the same precision (``[fl.f32, fl.c64]``).
 
         values, vectors = fl.extern(np.linalg.eigh, [(n,), (n, n)], fl.f32, x, name="eigh")
 
@@ -69,21 +75,39 @@ def extern(function: Function, shape: Any, dtype: Any, *inputs: Any, vjp: Pull |
             raise refuse("A431", "fl.extern inside a stage", "a stage's lambda computes one element", "fl.extern before the stage")
         if not callable(function):
             raise refuse("A431", f"fl.extern of {function!r}", "it calls a function of NumPy arrays", "fl.extern(np.linalg.inv, ...)")
-        call = _Call(function, *_shapes(shape), canonical(dtype), name_of(name, "a stage"), source)
+        results = _Results.of(shape, dtype)
+        call = _Call(function, results, name_of(name, "a stage"), source)
         return call(*inputs) if vjp is None else custom_vjp(call, lambda *given: (call(*given), given), vjp)(*inputs)
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, str(name)])) from None
 
 
-def _shapes(shape: Any) -> tuple[tuple[Extent, ...], tuple[tuple[Extent, ...], ...]]:
-    """The shape of the stage, and those of several results: all of their elements in a row."""
-    if not isinstance(shape, list) or not shape or not all(isinstance(s, list | tuple) for s in shape):
-        return _shape(shape), ()
-    several = tuple(map(_shape, shape))
-    total: Extent = 0
-    for s in several:
-        total = total + volume(s)
-    return (total,), several
+@dataclass(frozen=True)
+class _Results:
+    """What the stage is: of this shape and type, all elements of `several` shapes in a row. Those at the positions `complex` are pairs."""
+
+    shape: tuple[Extent, ...]
+    dtype: str
+    several: tuple[tuple[Extent, ...], ...] = ()
+    complex: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, shape: Any, dtype: Any) -> _Results:
+        if not isinstance(shape, list) or not shape or not all(isinstance(s, list | tuple) for s in shape):
+            part = part_of(dtype)
+            return cls(_shape(shape), canonical(dtype)) if part is None else cls((*_shape(shape), 2), part, complex=(0,))
+        dtypes = dtype if isinstance(dtype, list) else [dtype] * len(shape)
+        parts = [part_of(d) for d in dtypes]
+        stored = {canonical(d) if p is None else p for d, p in zip(dtypes, parts, strict=True)}
+        if len(dtypes) != len(shape) or len(stored) != 1:
+            why = "there is one for each result, and all are of one precision"
+            raise refuse("A431", f"fl.extern of the types {dtype!r}", why, "[fl.f32, fl.c64]")
+        pairs = tuple(k for k, p in enumerate(parts) if p is not None)
+        several = tuple((*_shape(s), 2) if k in pairs else _shape(s) for k, s in enumerate(shape))
+        total: Extent = 0
+        for s in several:
+            total = total + volume(s)
+        return cls((total,), stored.pop(), several, pairs)
 
 
 def _shape(shape: Any) -> tuple[Extent, ...]:
@@ -99,9 +123,7 @@ class _Call:
     """An extern without its inputs. `source` is the line of the user's call."""
 
     function: Function
-    shape: tuple[Extent, ...]
-    several: tuple[tuple[Extent, ...], ...]
-    dtype: str
+    results: _Results
     name: str
     source: str
 
@@ -111,16 +133,20 @@ class _Call:
 
     def __call__(self, *inputs: Any) -> Any:
         """The result, or the results."""
-        made = self._stage([self._given(x) for x in inputs])
-        return _cut(made, self.several) if self.several else made
+        pairs = tuple(k for k, x in enumerate(inputs) if holds_complex(x))
+        made = self._stage([self._given(x) for x in inputs], pairs)
+        results, several = self.results.complex, self.results.several
+        if not several:
+            return from_pair(made) if results else made
+        return tuple(from_pair(t) if k in results else t for k, t in enumerate(_cut(made, several)))
 
-    def _stage(self, given: list[Direct]) -> Direct:
+    def _stage(self, given: list[Direct], pairs: tuple[int, ...]) -> Direct:
         """The stage, with what it is given as stages before it."""
-        builder = current()
-        names = _labels(given[0] if given and given[0].shape == self.shape else None, self.shape)
+        builder, shape, dtype, several = current(), self.results.shape, self.results.dtype, self.results.several
+        names = _labels(given[0] if given and given[0].shape == shape else None, shape)
         taken = [] if builder.when is None else [_taken(builder.when)]
         ranges, arguments = dict[Axis, Extent](), list[Expr]()
-        for t in (*taken, *given, *([_extents(self.several)] if self.several else [])):
+        for t in (*taken, *given, *([_extents(several)] if several else [])):
             mine = [axis(n) for n in _labels(t, t.shape)]
             ranges |= dict(zip(mine, t.shape, strict=True))
             arguments.append(Read(t.source, tuple(mine), t.dtype))
@@ -130,14 +156,14 @@ class _Call:
             path,
             builder.method,
             tuple(axis(n) for n in names),
-            self.shape,
-            self.dtype,
-            Op("extern", tuple(arguments), self.dtype, False),
+            shape,
+            dtype,
+            Op("extern", tuple(arguments), dtype, False),
             op="extern",
             role=builder.role,
             source=self.source,
             when=builder.when,
-            extern=Extern(self.function, tuple(ranges.items()), bool(taken), tuple(map(len, self.several))),
+            extern=Extern(self.function, tuple(ranges.items()), bool(taken), tuple(map(len, several)), pairs, self.results.complex),
         )
         builder.named.add(made.id)
         return builder.add(made)
@@ -146,7 +172,8 @@ class _Call:
         """An input as a tensor that is stored; one that a derivative knows by another name is that tensor itself."""
         from .ops.shapes import tensor
 
-        t = settled(tensor(value, "extern"), "fl.extern")
+        given = complex_tensor(value, "extern").pair(f"{self.name}/input") if holds_complex(value) else tensor(value, "extern")
+        t = settled(given, "fl.extern")
         builder, source = current(), t.source
         while source in builder.aliases:
             made = builder.stages[source]

@@ -106,12 +106,16 @@ class Extern:
     over the whole of it. With `conditional` the first operand is a bool that says whether the function is called at all.
 
     A function that returns several arrays has their `ranks`: the stage is all of their elements in a row, and the last operand, which the
-    function is not given, holds the extents of the one after those of the other."""
+    function is not given, holds the extents of the one after those of the other.
+
+    Of the function's inputs and results those at these positions are complex: their last axis of 2 is the parts of one number."""
 
     function: Callable[..., Any]
     reading: tuple[tuple[Axis, Extent], ...]
     conditional: bool = False
     ranks: tuple[int, ...] = ()
+    complex_inputs: tuple[int, ...] = ()
+    complex_results: tuple[int, ...] = ()
 
     @property
     def label(self) -> str:

@@ -135,9 +135,10 @@ def _externs(compiled: Compiled) -> dict[str, Any]:
 def _extern(k: Kernel, call: Call) -> dict[str, Any]:
     place = {b.id: n for n, b in enumerate(k.arguments)}
     taken = {} if call.taken is None else {"taken": place[call.taken]}
-    ranks = {"ranks": list(call.ranks)} if call.ranks else {}
+    marks = {"ranks": call.ranks, "complex_inputs": call.complex_inputs, "complex_results": call.complex_results}
+    marked = {what: list(numbers) for what, numbers in marks.items() if numbers}
     dtypes, operands = [b.dtype for b in k.arguments], [place[i] for i in call.operands]
-    return {"stage": call.path, "function": call.function, "dtypes": dtypes, "operands": operands, **taken, **ranks}
+    return {"stage": call.path, "function": call.function, "dtypes": dtypes, "operands": operands, **taken, **marked}
 
 
 def _parameter(t: Leaf, stored: str) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def host_call(g: Graph, plan: KernelPlan) -> tuple[Kernel, list[Problem], Mappin
     operands = tuple(r.source for r in s.handed)
     taken = reads(s.value)[0].source if s.extern.conditional else None
     buffers = [Buffer(i, g[i].name, g[i].dtype, g[i].shape) for i in s.sources]
-    call = Call(s.path, s.extern.label, s.id, operands, taken, s.extern.ranks)
+    call = Call(s.path, s.extern.label, s.id, operands, taken, s.extern.ranks, s.extern.complex_inputs, s.extern.complex_results)
     out = Buffer(s.id, s.name, s.dtype, s.extents)
     return Kernel(plan.name, tuple(buffers), (out,), (), call, (s.path,)), [], {}
 

@@ -146,7 +146,8 @@ class Comb:
 class Call:
     """target = function(operands), a function of NumPy arrays called on the host for the stage `path`, if the bool `taken` says so.
 
-    With `ranks` it returns one array of each, whose extents are the last operand."""
+    With `ranks` it returns one array of each, whose extents are the last operand. Operands and results at the positions `complex_inputs`
+    and `complex_results` are pairs that are complex numbers to the function."""
 
     path: str
     function: str
@@ -154,6 +155,8 @@ class Call:
     operands: tuple[int, ...]
     taken: int | None = None
     ranks: tuple[int, ...] = ()
+    complex_inputs: tuple[int, ...] = ()
+    complex_results: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

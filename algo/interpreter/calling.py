@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..complex.arrays import complex_of, parts_of
+from ..dtypes import paired
 from ..errors import Problem, RunError
 from ..stages import Stage
 from .elementary import Array
@@ -15,17 +17,20 @@ def called(s: Stage, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
     """What the function of an extern gives for inputs of their declared types, which it cannot write to. Raises RunError."""
     assert s.extern is not None
     ranks, handed = s.extern.ranks, inputs[:-1] if s.extern.ranks else inputs
-    given = [_readable(x) for x in handed]
+    pairs, results = s.extern.complex_inputs, s.extern.complex_results
+    given = [_readable(complex_of(x) if k in pairs else x) for k, x in enumerate(handed)]
     try:
         found = s.extern.function(*given)
         arrays = [np.asarray(x) for x in found] if ranks else [np.asarray(found)]
     except Exception as error:
         raise _refused(s, f"the function of {s.path} raised {type(error).__name__}: {error}", f"it is {s.extern.label}") from error
     shapes = parted(inputs[-1], ranks) if ranks else [shape]
-    if [(x.shape, x.dtype.name) for x in arrays] != [(n, s.dtype) for n in shapes]:
+    wanted = [(paired(s.dtype), n[:-1]) if k in results else (s.dtype, n) for k, n in enumerate(shapes)]
+    if [(x.dtype.name, x.shape) for x in arrays] != wanted:
         asked = f"the function of {s.path} returned {', '.join(f'{x.dtype.name}{list(x.shape)}' for x in arrays)}"
-        wanted = ", ".join(f"{s.dtype}{list(n)}" for n in shapes)
-        raise _refused(s, asked, f"the stage is {wanted}", f"np.asarray(..., np.{s.dtype}) of that shape in {s.extern.label}")
+        why = f"the stage is {', '.join(f'{dtype}{list(n)}' for dtype, n in wanted)}"
+        raise _refused(s, asked, why, f"np.asarray(..., np.{wanted[0][0]}) of that shape in {s.extern.label}")
+    arrays = [parts_of(x) for x in arrays]
     return np.concatenate([x.ravel() for x in arrays]) if ranks else np.array(arrays[0], order="C")  # the function may keep its array
 
 

@@ -246,7 +246,7 @@ def matrix_norm(x: Any, keepdims: bool = False, *, ord: float | str = "fro") -> 
     """A norm of the last two axes: "fro" Frobenius, 1 (-1) the largest (smallest) column sum of magnitudes, inf (-inf) that of the rows;
     2 (-2) the largest (smallest) singular value, "nuc" their sum, as `fl.linalg.svdvals` has them.
     """
-    t = tensor(x if ord in _SINGULAR else _sizes(x), "matrix_norm")  # singular values are not those of the magnitudes
+    t = tensor(_sizes(x), "matrix_norm")
     if t.ndim < 2:
         raise refuse("A307", f"matrix_norm of {shown(t.shape)}", "a matrix, or a batch of them, is needed")
     if ord == "fro":
@@ -257,7 +257,7 @@ def matrix_norm(x: Any, keepdims: bool = False, *, ord: float | str = "fro") -> 
     if ord in _SINGULAR:
         from ..linalg import svdvals
 
-        values = svdvals(t)
+        values = svdvals(x if holds_complex(x) else t)  # those of the magnitudes are others
         result, _ = reduced(_SINGULAR[ord], values, -1, lambda i: values[i])
         return expanded(result, (t.ndim - 2, t.ndim - 1)) if keepdims else result
     down = builtins.abs(float(ord)) == 1

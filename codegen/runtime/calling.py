@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .complexes import complex_of, parts_of
 from .errors import artifact_error, artifact_problem, run_error, run_problem
 from .tensors import bits_of, numpy_dtype
 
@@ -21,7 +22,7 @@ class Extern:
     the positions `operands`, if the bool at position `taken` says so or there is none; `stage` is the path of what it makes.
 
     Of a function that returns arrays of several `ranks` the result is all of their elements in a row, and the last operand, which the
-    function is not given, holds their extents."""
+    function is not given, holds their extents. Inputs and results at the positions `complex_inputs` and `complex_results` are complex."""
 
     stage: str
     function: Callable[..., Any]
@@ -29,6 +30,8 @@ class Extern:
     operands: tuple[int, ...]
     taken: int | None = None
     ranks: tuple[int, ...] = ()
+    complex_inputs: tuple[int, ...] = ()
+    complex_results: tuple[int, ...] = ()
 
     def __call__(self, *tensors: Any) -> None:
         """Raises RunError: the function raises, or returns another shape or type than the stage has."""
@@ -37,15 +40,19 @@ class Extern:
         target = _array(tensors[len(self.dtypes) - 1], self.dtypes[-1], True)
         given = [_array(tensors[k], self.dtypes[k], False) for k in self.operands]
         shapes = _parted(given.pop(), self.ranks) if self.ranks else [target.shape]
+        given = [complex_of(x) if k in self.complex_inputs else x for k, x in enumerate(given)]
         try:
             found = self.function(*given)
             arrays = [np.asarray(x) for x in found] if self.ranks else [np.asarray(found)]
         except Exception as error:
             asked = f"the function of {self.stage} raised {type(error).__name__}: {error}"
             raise run_error(run_problem("R123", asked)) from error
-        if [(x.shape, x.dtype) for x in arrays] != [(n, target.dtype) for n in shapes]:
+        wide = np.result_type(target.dtype, np.complex64) if self.complex_results else target.dtype
+        wanted = [(wide, n[:-1]) if k in self.complex_results else (target.dtype, n) for k, n in enumerate(shapes)]
+        if [(x.dtype, x.shape) for x in arrays] != wanted:
             asked = f"the function of {self.stage} returned {', '.join(f'{x.dtype.name}{list(x.shape)}' for x in arrays)}"
-            raise run_error(run_problem("R123", asked, f"the stage is {', '.join(f'{target.dtype.name}{list(n)}' for n in shapes)}"))
+            raise run_error(run_problem("R123", asked, f"the stage is {', '.join(f'{dtype.name}{list(n)}' for dtype, n in wanted)}"))
+        arrays = [parts_of(x) for x in arrays]
         if self.ranks:
             np.concatenate([x.ravel() for x in arrays], out=target)
         else:
@@ -84,6 +91,8 @@ def externs(manifest: Mapping[str, Any], given: Mapping[str, Callable[..., Any]]
             tuple(e["operands"]),
             e.get("taken"),
             tuple(e.get("ranks", ())),
+            tuple(e.get("complex_inputs", ())),
+            tuple(e.get("complex_results", ())),
         )
         for name, e in manifest.get("externs", {}).items()
     }

@@ -192,13 +192,15 @@ def _reduction_of(data: Sequence[Any], nodes: Sequence[Expr]) -> Reduction:
 
 
 def _extern_data(s: Stage, extern: Extern, nodes: _Nodes) -> list[Any]:
-    return [_found(s, extern), [[nodes.number(a), to_json(n)] for a, n in extern.reading], extern.conditional, list(extern.ranks)]
+    numbers = [list(x) for x in (extern.ranks, extern.complex_inputs, extern.complex_results)]
+    return [_found(s, extern), [[nodes.number(a), to_json(n)] for a, n in extern.reading], extern.conditional, *numbers]
 
 
 def _extern_of(path: str, data: Sequence[Any], nodes: Sequence[Expr]) -> Extern:
-    function, reading, conditional, ranks = data
+    function, reading, conditional, *numbers = data
     axes = _axes([n for n, _ in reading], nodes)
-    return Extern(imported(path, function), tuple(zip(axes, (extent_of(n) for _, n in reading), strict=True)), conditional, tuple(ranks))
+    ranges = tuple(zip(axes, (extent_of(n) for _, n in reading), strict=True))
+    return Extern(imported(path, function), ranges, conditional, *map(tuple, numbers))
 
 
 def _found(s: Stage, extern: Extern) -> str | None:
