@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import expr as E
 from ..complex.lifting import holds_complex
-from ..dtypes import FLOATS, canonical, kind, part_of
+from ..dtypes import FLOATS, canonical, held, kind, largest, part_of
 from ..expr import Expr, as_expr, refuse
 from ..tensor import Tensor
 from .complex_numbers import complex, imag, real
@@ -21,7 +21,9 @@ def _cast(x: Any, *, dtype: str) -> Expr:
 
 def _saturate(x: Any, *, dtype: str) -> Expr:
     e = as_expr(x)
-    if dtype in FLOATS or kind(e.dtype) != "int" or dtype == "bool":
+    if dtype in FLOATS:
+        return E.cast(_within(e, largest(dtype)), dtype)
+    if kind(e.dtype) != "int" or dtype == "bool":
         return E.cast(e, dtype)  # a float is saturated by the cast itself
     here, there = np.iinfo(e.dtype), np.iinfo(dtype)
     if there.min > here.min:
@@ -29,6 +31,16 @@ def _saturate(x: Any, *, dtype: str) -> Expr:
     if there.max < here.max:
         e = E.binary("min", e, int(there.max))
     return E.cast(e, dtype)
+
+
+def _within(e: Expr, most: float) -> Expr:
+    """e clamped to [-most, most], in a type that holds both ends."""
+    if kind(e.dtype) == "bool" or most >= (np.iinfo(e.dtype).max if kind(e.dtype) == "int" else largest(e.dtype)):
+        return e
+    if kind(e.dtype) == "int":
+        high = E.binary("min", e, int(most))
+        return high if np.iinfo(e.dtype).min >= -most else E.binary("max", high, -int(most))
+    return E.binary("max", E.binary("min", E.cast(e, held(e.dtype)), most), -most)
 
 
 # a scope called cast belongs to the plan, whose precision section makes such stages
@@ -56,5 +68,6 @@ def saturate(dtype: Any, x: Tensor, *, name: str | None = None) -> Tensor: ...
 @overload
 def saturate(dtype: Any, x: Any, *, name: str | None = None) -> Any: ...
 def saturate(dtype: Any, x: Any, *, name: str | None = None) -> Any:
-    """x in another type, clamped to that type's range."""
+    """x in another type, clamped to that type's range: to its largest number where it is a narrower float, infinity too. NaN stays NaN, and
+    gives the integer 0."""
     return _mapped_saturate(x, name=name, dtype=canonical(dtype))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -31,7 +32,7 @@ class Elementwise(Protocol):
 
 
 def elementwise(fn: Callable[..., Any], label: str | None = None) -> Elementwise:
-    """Positional arguments are operands, keywords are options."""
+    """Parameters that may be given by position are operands, those by keyword alone are options."""
     known = label or fn.__name__
 
     def spread(*operands: Any, **options: Any) -> Tensor:
@@ -59,8 +60,15 @@ def elementwise(fn: Callable[..., Any], label: str | None = None) -> Elementwise
     spread.__name__ = spread.__qualname__ = spread_complex.__name__ = known
     mapped, mapped_complex = operator(spread), operator(spread_complex)
 
+    form = signature(fn)
+    places = frozenset(p.name for p in form.parameters.values() if p.kind is Parameter.POSITIONAL_OR_KEYWORD)
+
     @wraps(fn)
     def call(*operands: Any, name: str | None = None, **options: Any) -> Any:
+        if not places.isdisjoint(options):
+            bound = form.bind(*operands, **options)
+            bound.apply_defaults()
+            operands, options = bound.args, bound.kwargs
         if any(map(holds_complex, operands)):
             return rule(known)(*operands, **options) if in_body() else mapped_complex(*operands, name=name, **options)
         if in_body():

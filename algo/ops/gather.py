@@ -24,15 +24,39 @@ def integers(ids: Any, what: str) -> Tensor:
     return t
 
 
+def positions(ids: Any, t: Tensor, d: int, what: str) -> Tensor:
+    """Positions along dimension d of t. Those known now are checked, and counted from the end where negative."""
+    if isinstance(ids, Tensor) and ids.dtype == "bool":
+        why = "how many elements a mask chooses is known only when the program runs"
+        raise refuse("A306", f"{what} with a mask", why, "x[fl.nonzero(mask, size=most, cut=True)[0][0]]", "fl.where(mask, x, 0)")
+    if isinstance(ids, Tensor) or (array := np.asarray(ids)).dtype.kind not in "iu" or array.size == 0:
+        return integers(ids, what)
+    n, low, high = t.shape[d], int(array.min()), int(array.max())
+    if isinstance(n, int):
+        if low < -n or high >= n:
+            asked = f"indices {low} to {high} into dimension {d} of {t.label} {shown(t.shape)}"
+            raise refuse("A305", asked, f"its extent is {n}")
+        array = np.where(array < 0, array + n, array)
+    elif low < 0:
+        why = "its extent is symbolic"
+        raise refuse("A305", f"negative indices into dimension {d} of {t.label} {shown(t.shape)}", why, "x.shape[axis] - 1")
+    return tensor(array.astype(np.int32) if high < 2**31 else array, what)
+
+
 @by_parts()
 @operator
 def take(x: Any, ids: Any, axis: AxisLike = 0) -> Tensor:
-    """The slices of x along `axis` at these positions: the axes of `ids` replace it. Positions outside are clamped to the nearest."""
-    return taken(tensor(x, "take"), integers(ids, "take"), axis)
+    """The slices of x along `axis` at these positions: the axes of `ids` replace it.
 
-
-def taken(t: Tensor, at: Tensor, axis: AxisLike) -> Tensor:
+    Positions known when traced may be negative, counted from the end, and are refused where they lie outside. Those of a tensor are
+    clamped to the nearest: from 0 to the extent - 1.
+    """
+    t = tensor(x, "take")
     d = axis_number(axis, t.axis_names, "take")
+    return taken(t, positions(ids, t, d, "take"), d)
+
+
+def taken(t: Tensor, at: Tensor, d: int) -> Tensor:
     names = labels([*t.axis_names[:d], *at.axis_names, *t.axis_names[d + 1 :]])
     shape = [*t.shape[:d], *at.shape, *t.shape[d + 1 :]]
 
@@ -46,9 +70,11 @@ def taken(t: Tensor, at: Tensor, axis: AxisLike) -> Tensor:
 @by_parts()
 @operator
 def take_along_axis(x: Any, ids: Any, axis: AxisLike) -> Tensor:
-    """``result[i, j] == x[i, ids[i, j]]`` for axis 1: one position for every element of `ids`, whose other extents are those of x."""
-    t, at = tensor(x, "take_along_axis"), integers(ids, "take_along_axis")
+    """``result[i, j] == x[i, ids[i, j]]`` for axis 1: one position for every element of `ids`, whose other extents are those of x.
+    Positions as for `take`."""
+    t = tensor(x, "take_along_axis")
     d = axis_number(axis, t.axis_names, "take_along_axis")
+    at = positions(ids, t, d, "take_along_axis")
     if at.ndim != t.ndim or any(n != m for k, (n, m) in enumerate(zip(t.shape, at.shape, strict=False)) if k != d):
         raise refuse(
             "A301", f"take_along_axis of {shown(t.shape)} with ids {shown(at.shape)}", f"they must agree in every dimension but {d}"
@@ -62,11 +88,11 @@ def take_along_axis(x: Any, ids: Any, axis: AxisLike) -> Tensor:
 @by_parts("table")
 @operator
 def embedding(ids: Any, table: Any) -> Tensor:
-    """The rows of a table at these positions: ids [..., ] and table [rows, features] give [..., features]."""
+    """The rows of a table at these positions: ids [..., ] and table [rows, features] give [..., features]. Positions as for `take`."""
     t = tensor(table, "embedding")
     if t.ndim != 2:
         raise refuse("A307", f"embedding in a table {shown(t.shape)}", "a table has two axes: rows and features")
-    return taken(t, integers(ids, "embedding"), 0)
+    return taken(t, positions(ids, t, 0, "embedding"), 0)
 
 
 @operator

@@ -10,8 +10,8 @@ import numpy as np
 from ..expr import Expr, as_expr, refuse
 from ..extent import Dim, Extent, at_most, ceildiv, maximum, minimum, nonnegative
 from ..tensor import Index, Tensor
-from .gather import take
-from .shapes import shown, tensor, view
+from .gather import positions, take
+from .shapes import shown, view
 from .views import made
 
 
@@ -99,7 +99,7 @@ def _position(x: Tensor, i: Any, n: Extent, d: int) -> Extent:
 
 
 def _positions(x: Tensor, part: Any, n: Extent, d: int) -> Any:
-    """Index tensors as they are; positions known now are checked, and counted from the end where negative."""
+    """Index tensors as they are; positions known now as `take` has them."""
     if isinstance(part, Tensor):
         return part
     if not isinstance(part, list | tuple | np.ndarray):
@@ -114,17 +114,7 @@ def _positions(x: Tensor, part: Any, n: Extent, d: int) -> Any:
             "an index array holds integers",
             "fl.where for choices by condition",
         )
-    if isinstance(n, int):
-        if array.size and (array.min() < -n or array.max() >= n):
-            raise refuse(
-                "A305", f"indices {array.min()} to {array.max()} into dimension {d} of {x.label} {shown(x.shape)}", f"its extent is {n}"
-            )
-        array = np.where(array < 0, array + n, array)
-    elif array.size and array.min() < 0:
-        raise refuse(
-            "A305", f"negative indices into dimension {d} of {x.label} {shown(x.shape)}", "its extent is symbolic", "x.shape[axis] - 1"
-        )
-    return tensor(array.astype(np.int32) if array.size == 0 or array.max() < 2**31 else array, "take")
+    return positions(array, x, d, "take")
 
 
 def _bound(value: Any, n: Extent) -> Extent:

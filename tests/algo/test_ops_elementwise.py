@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import fluorite as fl
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -155,6 +157,34 @@ def test_casts() -> None:
     same(run(lambda k: fl.stage(lambda i: fl.saturate(fl.u8, k[i])), k), np.array([0, 5, 255], np.uint8))
     same(run(lambda k: fl.cast(k, bool), k), np.array([True] * 3))
     assert fl.trace(lambda x: fl.cast(x, fl.i32), inputs={"x": fl.f32(3)}).stages[0].path.endswith("/astype")
+
+
+def test_saturate_clamps_into_narrower_floats() -> None:
+    """A cast makes infinity, or NaN, of what is too large; infinity itself is clamped too. Widening changes nothing."""
+    floats = ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64")
+    for source in ("int8", "uint64", "int64", *floats):
+        own: Any = ml_dtypes.finfo(np.dtype(source)) if source in floats else np.iinfo(source)
+        beyond = [460, -57344, 65504, 65520, 1e38, np.inf, -np.inf, np.nan] if source in floats else []
+        with np.errstate(over="ignore"):
+            x = np.concatenate([np.array(some, np.dtype(source)) for some in ([0, 1, 100], [own.min, own.max], beyond)])
+        for to in floats:
+            most = float(ml_dtypes.finfo(np.dtype(to)).max)
+            wide = x.astype(np.float64)
+            wanted = wide if float(own.max) <= most else np.clip(wide, -most, most)
+            found = run(lambda x, to=to: fl.saturate(to, x), x)
+            assert found.dtype == to
+            np.testing.assert_array_equal(found.astype(np.float64), wanted.astype(to).astype(np.float64), f"{source} to {to}")
+
+
+def test_operands_by_keyword_and_operators_as_models() -> None:
+    x, y = numbers(3, 4), numbers(4)
+    same(run(lambda x, y: fl.maximum(x=x, y=y), x, y), np.maximum(x, y))
+    same(run(lambda x, y: fl.clip(x, high=y), x, y), np.minimum(x, y))
+    near(run(lambda x: fl.leaky_relu(x, slope=0.3), x), np.where(x > 0, x, np.float32(0.3) * x))
+    near(run(lambda x: fl.stage(lambda i, j: fl.gelu(x=x[i, j], approximate="tanh")), x), run(lambda x: fl.gelu(x, approximate="tanh"), x))
+    for operator, wanted in ((fl.relu, np.maximum(x, 0)), (fl.softmax, special.softmax(x, -1)), (fl.cumulative_sum, np.cumsum(x))):
+        near(run(operator, x if operator is not fl.cumulative_sum else x.ravel()), wanted)
+    same(run(fl.add, x, y), x + y)
 
 
 def test_activations() -> None:

@@ -142,3 +142,18 @@ def test_no_difference_is_the_tensor_itself_as_in_numpy() -> None:
     x = np.arange(6.0).reshape(2, 3)
     graph = fl.trace(lambda x: fl.diff(x, 0, 0, prepend=1.0, append=x), inputs={"x": fl.Spec("float64", ("n", "m"), (2, 3))})
     np.testing.assert_array_equal(graph.run(x), np.diff(x, 0, 0, prepend=1.0, append=x))
+
+
+def test_positions_known_when_traced() -> None:
+    """They count from the end where negative, as NumPy's do, and are refused where they lie outside; those of tensors are clamped."""
+    x = numbers(4, 5)
+    ids = np.array([-1, 0, -4, 3])
+    same(run(lambda x: fl.take(x, ids), x), x[ids])
+    same(run(lambda x: fl.take(x, -2, axis=1), x), x[:, -2])
+    same(run(lambda x: fl.embedding([[-1], [2]], x), x), x[[[-1], [2]]])
+    same(run(lambda x: fl.take_along_axis(x, ids[:, None], axis=1), x), np.take_along_axis(x, ids[:, None], 1))
+    same(run(lambda x, i: fl.take(x, i), x, np.array([-1, 9])), x[[0, 3]])
+    for wrong in (lambda x: fl.take(x, [4]), lambda x: fl.take(x, -5), lambda x: fl.embedding([4], x)):
+        assert refusal(wrong, x).code == "A305"
+    assert refusal(lambda x: fl.take(x, [-1]), x, symbolic=True).code == "A305"
+    assert "fl.nonzero" in str(refusal(lambda x: x[x[:, 0] > 0], x).try_)
