@@ -72,13 +72,12 @@ def inputs_of(fn: Callable[..., Any], given: Mapping[str, Spec] | None = None) -
     inner = getattr(fn, "__fluorite_function__", fn)
     try:
         hints = inspect.get_annotations(inner, eval_str=False)
-        written = inspect.unwrap(inner)  # its annotations mean what they do where it was written
         space = dict(vars(sys.modules[inner.__module__])) if inner.__module__ in sys.modules else {}
-        closure = inspect.getclosurevars(written).nonlocals if inspect.isfunction(written) or inspect.ismethod(written) else {}
-        space = {**getattr(written, "__globals__", space), **closure}
-        hints = {
-            k: eval(v, space) if isinstance(v, str) else v for k, v in hints.items() if k != "return"
-        }  # the module's own annotations, as typing does
+        closure = inspect.getclosurevars(inner).nonlocals if inspect.isfunction(inspect.unwrap(inner)) or inspect.ismethod(inner) else {}
+        space = {**getattr(inner, "__globals__", space), **closure}
+        # operators are models by the inputs given: their own annotations are for type checkers alone
+        wanted = [k for k in hints if k != "return" and not (given and (k in given or inner.__module__.startswith("fluorite.algo.ops.")))]
+        hints = {k: eval(v, space) if isinstance(v := hints[k], str) else v for k in wanted}  # the module's own, as typing does
     except AlgorithmError:
         raise
     except Exception as e:
