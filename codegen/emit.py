@@ -44,6 +44,7 @@ from .statements import (
     Weave,
     While,
 )
+from .statements import walk as walk_statements
 from .tvm_adapter import LOOP_KIND, ROTATING, ForKind, prefetch, tirx
 
 SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared", "warp": "local"}
@@ -63,7 +64,7 @@ class _Emitter:
         self.symbols = {s: tirx.Var(_identifier(s), "int64") for s in kernel.symbols}
         self.vars: dict[Axis, Any] = {}
         self.dtypes: dict[int, str] = {}
-        self.buffers = {b.id: self.declare(b) for b in kernel.arguments}
+        self.buffers = {b.id: self.declare(replace(b, name=name)) for b, name in zip(kernel.arguments, argument_names(kernel), strict=True)}
         self.memo: dict[Expr, Any] = {}
         self.ranges: dict[Axis, Extent] = {}
 
@@ -71,7 +72,8 @@ class _Emitter:
         body = self.statement(self.kernel.body)
         parameters = [self.buffers[b.id] for b in self.kernel.arguments] + list(self.symbols.values())
         f = tirx.PrimFunc(parameters, body)
-        return f.with_attr("global_symbol", self.kernel.name).with_attr("tirx.noalias", True)
+        f = f.with_attr("global_symbol", self.kernel.name)
+        return f if _hands_on(self.kernel) and not self.serial else f.with_attr("tirx.noalias", True)
 
     def declare(self, b: Buffer) -> Any:
         shape = [self.extent(n) for n in b.shape]
@@ -299,6 +301,23 @@ _UNROUNDED = frozenset({"neg", "abs", "sign", "min", "max", "floor", "ceil", "tr
 """What gives a number of the type whenever it is given some."""
 
 
+def argument_names(kernel: Kernel) -> list[str]:
+    """What the kernel's arguments are called in its code: by their names, and a number where two have the same."""
+    taken: dict[str, None] = {}
+    for b in kernel.arguments:
+        name, n = _identifier(b.name), 2
+        while name in taken:
+            name, n = f"{_identifier(b.name)}_{n}", n + 1
+        taken[name] = None
+    return list(taken)
+
+
+def _hands_on(kernel: Kernel) -> bool:
+    """Whether threads read what others write to its tensors. A compiler that is told that only one pointer leads there may keep what it has
+    read over a barrier."""
+    return any(isinstance(s, Barrier) and s.everywhere for s in walk_statements(kernel.body))
+
+
 def _type(e: Expr) -> str:
     return "int64" if is_index(e) else e.dtype
 
@@ -362,4 +381,4 @@ def _is_positive(b: Any) -> bool:
     return isinstance(b, tirx.IntImm) and int(b) > 0
 
 
-__all__ = ["emit"]
+__all__ = ["argument_names", "emit"]

@@ -145,7 +145,10 @@ def kernel_plan(scheduled: Scheduled, group: Group, number: int, suffix: str = "
     name = re.sub(r"\W", "_", f"{method}_{number}_{inner}{suffix}")[:120]
     directives = {s.id: scheduled.directives.get(s.id, ()) for s in stages}
     machine = scheduled.machine
-    return KernelPlan(name, stages, group.outputs, directives, group.placements, machine.is_gpu, machine.features, machine.arch)
+    outputs = group.outputs
+    if machine.is_gpu:  # what is stored whole is in global memory, which only arguments are
+        outputs |= {s.id for s in stages if s.id not in group.placements}
+    return KernelPlan(name, stages, outputs, directives, group.placements, machine.is_gpu, machine.features, machine.arch)
 
 
 def _is_setup(g: Graph, plan: KernelPlan, fixed: set[int]) -> bool:

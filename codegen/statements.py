@@ -47,7 +47,10 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Barrier:
-    """All threads of the block come here before any goes on, and see what the others have written to shared memory."""
+    """All threads of the block come here before any goes on, and see what the others have written to shared memory; to global memory,
+    too, if that is `everywhere`."""
+
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -338,7 +341,7 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
         case Fetch():
             yield f"{pad}prefetch {names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}]"
         case Barrier():
-            yield f"{pad}barrier"
+            yield f"{pad}barrier{' for all memory' if s.everywhere else ''}"
         case AsyncCopy():
             to, source = (f"{names.get(b, b)}[{', '.join(map(text, i))}" for b, i in ((s.buffer, s.index), (s.source, s.at)))
             more = " ..." if s.elements > 1 else ""

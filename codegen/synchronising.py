@@ -13,6 +13,13 @@ from .tvm_adapter import element_address, external, nothing, storage_barrier, ti
 HEADER = "#include <cuda_pipeline.h>\n"
 """Of CUDA's functions for asynchronous copies."""
 COPY, COMMIT, WAIT = "__pipeline_memcpy_async", "__pipeline_commit", "__pipeline_wait_prior"
+BARRIER = "fluorite_barrier"
+_BARRIERS = {"cuda": "__syncthreads()", "opencl": "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)"}
+
+
+def prelude(source: str, kind: str) -> str:
+    """What device code of a kind of target needs before it."""
+    return (HEADER if COPY in source else "") + (f"#define {BARRIER}() {_BARRIERS[kind]}\n" if BARRIER in source else "")
 
 
 def emitted(s: Synchronisation, buffers: Mapping[int, Any], index: Any, serial: bool) -> Any:
@@ -33,8 +40,8 @@ def emitted(s: Synchronisation, buffers: Mapping[int, Any], index: Any, serial: 
             size = s.elements * np.dtype(str(to.dtype)).itemsize
             ends = (element_address(to, list(map(index, s.index))), element_address(source, list(map(index, s.at))))
             return external(COPY, *ends, tirx.IntImm("int32", size))
-        case Barrier():
-            return nothing() if serial else storage_barrier()
+        case Barrier(everywhere=everywhere):
+            return nothing() if serial else external(BARRIER) if everywhere else storage_barrier()
         case CommitGroup():
             return nothing() if serial else external(COMMIT)
         case WaitGroup():

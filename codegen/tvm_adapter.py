@@ -230,7 +230,21 @@ def split_for_device(functions: dict[str, Any], target: dict[str, Any]) -> tuple
     _, finish_host, finish_device = _registered()
     module = tirx.transform.BindTarget(Target(target).with_host(host_target()))(tvm.IRModule(functions))
     host, devices = _build.split_host_device_mods(pipeline(gpu=True)(module))
-    return finish_host()(host), [(finish_device()(m), t) for t, m in devices.items()]
+    aliased = {f"{name}_kernel" for name, f in functions.items() if "tirx.noalias" not in f.attrs}  # TVM takes that for granted on devices
+    return finish_host()(host), [(_sharing(aliased)(finish_device()(m)), t) for t, m in devices.items()]
+
+
+def _sharing(names: set[str]) -> Any:
+    """The pass after which the parameters of these functions may lead to memory that others change meanwhile."""
+
+    def changed(f: Any) -> Any:
+        return f.without_attr("tirx.noalias") if str(f.attrs["global_symbol"]) in names else f
+
+    @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
+    def run(mod: Any, _context: Any) -> Any:
+        return tvm.IRModule({v: changed(f) for v, f in mod.functions.items()}, attrs=mod.attrs)
+
+    return run
 
 
 def generate(module: Any, target: Any) -> Any:

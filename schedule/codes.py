@@ -185,7 +185,11 @@ CODES: dict[str, str] = {
         "later. A stage that computes something, or reads what the same kernel makes, is no copy."
     ),
     "P269": "float16, bfloat16 and the float8 types are computed on processors so far: code for devices does not convert their bits yet.",
-    "P270": "A recurrence runs step by step, and a loop turn by turn, which this version builds for CPUs only.",
+    "P270": (
+        "The stages of a recurrence or loop are one kernel on a GPU, computed step by step or turn by turn. Blocks do not wait for one "
+        "another, so there is one, or they are dealt axes along which the stages never meet, in all of them alike. The stages hand on "
+        "values in global memory: nothing is computed inside them in shared memory."
+    ),
     "P271": "A recurrence reads what it stores, so a rewrite that moves its value elsewhere, or writes it into its readers, cannot be.",
     "P272": (
         "A recurrence reads what it has computed at earlier positions of one axis, its clock. The loops along the clock run one after the "

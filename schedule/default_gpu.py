@@ -18,6 +18,7 @@ from fluorite.algo.stages import Stage
 
 from .default.analysis import factors, follows, is_bare, pointwise, sites
 from .default.chosen import Chosen
+from .default.gpu_recurrences import gpu_recurrence
 from .default.inlining import after_inlining
 from .default.kernels import Directives
 from .default.rules import epilogue_of, row_members, strip_members
@@ -91,6 +92,8 @@ def _anchored(g: Graph, undecided: Undecided) -> dict[str, Directives]:
 
 def _kernel(chosen: Chosen, root: Stage) -> Mapping[str, Directives]:
     g, root = chosen.graph, root.of_elements
+    if (stepped := gpu_recurrence(g, root, chosen.undecided)) is not None:
+        return {root.path: stepped}
     product = epilogue_of(chosen, root) or (root if factors(root) is not None else None)
     if product is not None and _is_plain_product(product, root):
         chosen.placed.add(product.id)

@@ -58,7 +58,7 @@ def loop_problems(
             s.dtype,
             s.source,
         )
-        found = found or clock_problems(g, s, nests[s.id], ds)
+        found = found or clock_problems(g, s, nests[s.id], ds, machine.is_gpu)
         problems += [p for p in found if s.id not in placements or p.code not in _OF_WHOLE_STAGES]
         problems += too_much_code(s, nests[s.id], ds) if s.id not in placements else []
     problems += placement_problems(g, placements)

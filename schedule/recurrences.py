@@ -11,11 +11,14 @@ from fluorite.algo.linear import linear
 from fluorite.algo.rewriting import axes_of, reads
 from fluorite.algo.stages import Stage
 
-from .directives import Directive, Fuse, Parallel, Reorder, Tile, Vectorize
+from .directives import Directive, Fuse, GpuBlocks, GpuThreads, Parallel, Reorder, Tile, Vectorize
 from .grouping import Placement
 from .nest import SERIAL, UNROLLED, Loop, Nest
 from .notation.places import NOWHERE, Place
 from .ordering import keeps_order
+
+_VERBS = {"parallel": "parallel", "vectorized": "vectorize", "block": "gpu_blocks", "thread": "gpu_threads"}
+_SAYING: Mapping[str, type[Directive]] = {"parallel": Parallel, "block": GpuBlocks, "thread": GpuThreads}
 
 
 def members(g: Graph, s: Stage) -> tuple[Stage, ...]:
@@ -28,11 +31,12 @@ def free_axes(s: Stage) -> tuple[Axis, ...]:
     return tuple(a for d, a in enumerate(s.axes) if (s.clock is None or a is not s.clock.axis) and all(r.index[d] is a for r in s.earlier))
 
 
-def clock_problems(g: Graph, s: Stage, nest: Nest, directives: Sequence[Directive]) -> list[Problem]:
+def clock_problems(g: Graph, s: Stage, nest: Nest, directives: Sequence[Directive], gpu: bool = False) -> list[Problem]:
     """P272: what a plan makes of the loops of a recurrence that would compute something before what it reads."""
     if s.clock is None or not (s.earlier or len(members(g, s)) > 1):
         return []
     clock, shared = s.clock.axis, len(members(g, s)) > 1
+    whole = shared or (gpu and (s.reduction is not None or len(free_axes(s)) < len(s.axes) - 1))
     value = nest.value(clock)
     mine = set(axes_of(value))
     loops = [loop for loop in nest.loops if loop.var in mine]
@@ -42,12 +46,12 @@ def clock_problems(g: Graph, s: Stage, nest: Nest, directives: Sequence[Directiv
         return [_problem(s, _place(directives, Fuse), asked, before, "leave it out of fuse")]
     for loop in loops:
         if loop.kind not in (SERIAL, UNROLLED):
-            verb = "parallel" if loop.kind == "parallel" else "vectorize" if loop.kind == "vectorized" else loop.kind
+            verb = _VERBS.get(loop.kind, loop.kind)
             why = f"{before}, so its steps run one after the other"
             others = [a.name for a in s.axes if a is not clock]
-            place = _place(directives, Parallel if loop.kind == "parallel" else Vectorize, loop.name)
+            place = _place(directives, _SAYING.get(loop.kind, Vectorize), loop.name)
             return [_problem(s, place, f"{verb}: {loop.name} of {s.name}", why, *others)]
-    if shared and (len(loops) > 1 or loops[0].var is not clock):
+    if whole and (len(loops) > 1 or loops[0].var is not clock):
         names = ", ".join(t.name for t in members(g, s))
         why = f"{names} are computed together, step by step, in one loop over {clock.name}"
         return [_problem(s, _place(directives), f"the loop of {s.name} along {clock.name} is split", why, "split another axis")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph
@@ -45,6 +45,7 @@ class Undecided:
     fuse: bool
     reassociate: bool
     anchors: tuple[tuple[int, int, str], ...] = ()
+    decided: Mapping[str, tuple[Directive, ...]] = field(default_factory=dict)  # by path, what the plan says of the other stages
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +170,7 @@ class _Work:
             self.plan.fusion.rest == "auto",
             self.plan.numerics.allows("reassociates"),
             tuple((i, at.owner, at.loop) for i, at in self.placements().items()),
+            dict(self.chosen),
         )
         made = default(self.graph, undecided)
         remaining = {path: rewrites for path, ds in made.items() if (rewrites := [d for _, d in _in_order(ds)])}

@@ -24,29 +24,14 @@ from .directives import (
 )
 from .intrinsics import INTRINSICS, available
 from .machine import Machine
-from .notation.places import NOWHERE
 
 _ASYNCHRONOUS = 80
 """The first architecture that copies from global to shared memory asynchronously."""
 
 
 def wrong_target(g: Graph, chosen: Mapping[str, tuple[Directive, ...]], machine: Machine) -> list[Problem]:
-    """P250 and P265, once for each directive; P270 for what a machine cannot run."""
-    directives = [p for s in g.stages for d in chosen.get(s.path, ()) if (p := _problem(s, d, machine)) is not None]
-    return _recurrences(g, machine) + directives
-
-
-def _recurrences(g: Graph, machine: Machine) -> list[Problem]:
-    found: list[Problem] = []
-    for s in g.stages if machine.is_gpu else ():
-        if s.clock is not None:
-            why = f"it runs step by step along {s.clock.axis.name}: recurrences on a GPU are not built yet"
-        elif s.turn is not None:
-            why = "it is carried from turn to turn of a loop: fl.while_loop on a GPU is not built yet"
-        else:
-            continue
-        found.append(NOWHERE.problem("P270", f"{s.name} on a GPU", why, ("target: {kind: llvm}",), path=s.path, source=s.source))
-    return found
+    """P250 and P265, once for each directive."""
+    return [p for s in g.stages for d in chosen.get(s.path, ()) if (p := _problem(s, d, machine)) is not None]
 
 
 def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:

@@ -105,7 +105,7 @@ def cross_build(graph: Graph, plan: Plan, cubins: bool = True, strict: bool = Fa
 def device_source(variants: Sequence[Lowered], target: CodeTarget) -> str:
     """CUDA C or OpenCL C of all kernels."""
     from ..emit import emit
-    from ..synchronising import COPY, HEADER
+    from ..synchronising import prelude
     from ..tvm_adapter import generate, split_for_device
     from ..warps import MULTIPLY, SOURCE
 
@@ -114,7 +114,7 @@ def device_source(variants: Sequence[Lowered], target: CodeTarget) -> str:
         return ""
     _, devices = split_for_device({k.name: emit(k) for k in kernels}, target.dict())
     source = "\n".join(str(generate(module, t).inspect_source()) for module, t in devices)
-    source = (HEADER if COPY in source else "") + (SOURCE if MULTIPLY in source else "") + source
+    source = prelude(source, target.kind) + (SOURCE if MULTIPLY in source else "") + source
     contract = variants[0].scheduled.plan.numerics.contract
     return source if contract or target.kind != "opencl" else f"#pragma OPENCL FP_CONTRACT OFF\n{source}"
 

@@ -15,6 +15,7 @@ from fluorite.algo.errors import BuildError, Problem
 from fluorite.algo.extent import to_json
 from fluorite.algo.printing import show
 
+from ..emit import argument_names
 from ..statements import For, Kernel, walk
 from .building import CrossBuilt
 
@@ -69,7 +70,10 @@ def facts(built: CrossBuilt) -> dict[str, Any]:
 def _launch(k: Kernel) -> dict[str, Any]:
     loops = [s for s in walk(k.body) if isinstance(s, For) and s.kind in ("block", "thread")]
     return {
-        "arguments": [{"name": b.name, "dtype": b.dtype, "shape": [to_json(e) for e in b.shape]} for b in k.arguments],
+        "arguments": [
+            {"name": name, "dtype": b.dtype, "shape": [to_json(e) for e in b.shape]}
+            for b, name in zip(k.arguments, argument_names(k), strict=True)
+        ],
         "symbols": list(k.symbols),
         "blocks": {loop.lane: show(loop.extent) for loop in loops if loop.kind == "block"},
         "threads": {loop.lane: int(show(loop.extent)) for loop in loops if loop.kind == "thread"},

@@ -10,7 +10,8 @@ from fluorite.algo.dtypes import NARROW
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.expr import Read
 from fluorite.algo.extent import Extent
-from fluorite.algo.rewriting import walk
+from fluorite.algo.ordering import units
+from fluorite.algo.rewriting import axes_of, walk
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import (
     ComputeAt,
@@ -28,6 +29,7 @@ from fluorite.schedule.directives import (
     Unroll,
     Vectorize,
 )
+from fluorite.schedule.grouping import Placement
 from fluorite.schedule.nest import BLOCK, THREAD, VECTOR, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
 
@@ -57,7 +59,7 @@ def _problem(place: Place, code: str, s: Stage, asked: str, why: str, *try_: str
 # ---------------------------------------------------------------- one kernel
 def kernel_shape(roots: Sequence[Stage], directives: Mapping[int, Directives]) -> list[Problem]:
     """Blocks of one launch cannot wait for one another, so one stage owns a kernel, and its loops are dealt to blocks."""
-    if len(roots) > 1:
+    if len(units(roots)) > 1:
         ds = directives.get(roots[0].id, ())
         names = ", ".join(s.name for s in roots)
         return [
@@ -80,7 +82,8 @@ def root_nest(s: Stage, nest: Nest, ds: Directives) -> list[Problem]:
     out: list[Problem] = []
     place = place_of(ds, GpuBlocks, GpuThreads, Tile, Split)
     blocks = any(loop.kind == BLOCK for loop in nest.loops)
-    outer = [loop.name for loop in nest.loops if not loop.reduction]
+    along = set() if s.clock is None else set(axes_of(nest.value(s.clock.axis)))
+    outer = [loop.name for loop in nest.loops if not loop.reduction and loop.var not in along]
     if not blocks and outer:
         out.append(
             _problem(
@@ -92,6 +95,12 @@ def root_nest(s: Stage, nest: Nest, ds: Directives) -> list[Problem]:
                 f"gpu_blocks: [{outer[0]}]" if outer else "split one of its axes",
             )
         )
+    return out + block_size(s, nest, ds)
+
+
+def block_size(s: Stage, nest: Nest, ds: Directives) -> list[Problem]:
+    """P253: the threads of a block are few, and it is not deep."""
+    out: list[Problem] = []
     sizes = _constants(nest)
     if prod(sizes.values()) > THREADS:
         written = " x ".join(map(str, sizes.values()))
@@ -177,6 +186,23 @@ def moved_nest(s: Stage, nest: Nest, ds: Directives, memory: str, inside_threads
                 "the same extents",
             )
         )
+    return out
+
+
+def no_sharing(
+    s: Stage, placements: Mapping[int, Placement], directives: Mapping[int, Directives], stages: Mapping[int, Stage]
+) -> list[Problem]:
+    """P270: what is computed inside one of the stages of a recurrence or loop, in shared memory."""
+    out: list[Problem] = []
+    for i, at in placements.items():
+        ds = directives.get(i, ())
+        if at.owner == s.id:
+            if found(ds, Fetch) or found(ds, GpuThreads) or any(isinstance(d, StoreIn) and d.memory == "shared" for d in ds):
+                asked = f"{stages[i].name} is shared by the block inside {s.name}"
+                why = "that is computed step by step or turn by turn, and such stages hand on values in global memory and registers"
+                place = place_of(ds, StoreIn, Fetch, GpuThreads)
+                out.append(_problem(place, "P270", stages[i], asked, why, "store_in: registers", "compute_root"))
+            out += no_sharing(stages[i], placements, directives, stages)
     return out
 
 

@@ -12,7 +12,7 @@ from fluorite.schedule.directives import Directive, Fetch, Fuse, GpuThreads, Spl
 from fluorite.schedule.nest import BLOCK, THREAD, Loop, Nest
 
 from ..reductions import accumulators, initial, together
-from ..statements import Allocate, Buffer, For, If, Statement, Store, sequence, transform
+from ..statements import Allocate, Barrier, Buffer, For, If, Statement, Store, sequence, transform
 
 LANES = ("z", "y", "x")
 ZERO = (as_expr(0),)
@@ -88,15 +88,20 @@ def hoisted(body: Statement) -> tuple[Statement, tuple[Buffer, ...]]:
     return put(stripped), buffers
 
 
-def partial_results(s: Stage, nest: Nest) -> Buffer:
+def partial_results(s: Stage, nest: Nest, own_barriers: bool = False) -> Buffer:
     """One value for each thread of the block, in shared memory."""
     threads = [loop for loop in nest.loops if loop.kind == THREAD]
-    return Buffer(-2 * s.id - 1, f"{s.name}_partial", s.dtype, tuple(loop.extent for loop in threads), "shared")
+    return Buffer(-2 * s.id - 1, f"{s.name}_partial", s.dtype, tuple(loop.extent for loop in threads), "shared", own_barriers)
 
 
-def block_reduction(s: Stage, nest: Nest, body: Statement, store: Callable[[Expr], Statement]) -> Statement:
-    """Every thread reduces its share (`body`, into the accumulator), then the block halves the number of values until one is left."""
-    accumulator, partial = accumulators(s)[0], partial_results(s, nest)
+def block_reduction(
+    s: Stage, nest: Nest, body: Statement, store: Callable[[Expr], Statement], own_barriers: bool = False
+) -> Statement:
+    """Every thread reduces its share (`body`, into the accumulator), then the block halves the number of values until one is left.
+
+    `own_barriers`: those between are written here, for TVM puts none into what runs only sometimes.
+    """
+    accumulator, partial = accumulators(s)[0], partial_results(s, nest, own_barriers)
     own = [loop for loop in nest.loops if loop.kind == THREAD]
     reducing = [loop for loop in own if loop.reduction]
     assert s.reduction is not None
@@ -119,7 +124,8 @@ def block_reduction(s: Stage, nest: Nest, body: Statement, store: Callable[[Expr
         parts.append(by_threads(If(test, store(combined) if last else Store(partial.id, here, combined))))
     if not steps:
         parts.append(by_threads(store(Read(partial.id, here, s.dtype))))
-    return Allocate(partial, sequence(*parts))
+    between = (Barrier(),) if own_barriers else ()
+    return Allocate(partial, sequence(*(x for part in parts for x in (part, *between))))
 
 
 def _halvings(loops: Sequence[Loop]) -> Iterator[tuple[Loop, int, int]]:

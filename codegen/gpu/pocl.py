@@ -88,6 +88,7 @@ _queue: list[_Queue] = []
 def pocl_functions(lowered: Lowered, target: CodeTarget) -> tuple[Mapping[str, Any], str]:
     """Every kernel by name, for tensors of `Device`, and the OpenCL C that they run."""
     from ..emit import emit
+    from ..synchronising import prelude
     from ..tvm_adapter import generate, host_target, imitate_device, kernel_signatures, register_function, split_for_device
 
     if not lowered.kernels:
@@ -100,6 +101,7 @@ def pocl_functions(lowered: Lowered, target: CodeTarget) -> tuple[Mapping[str, A
     sources = []
     for module, t in devices:
         source = str(generate(module, t).inspect_source())
+        source = prelude(source, "opencl") + source
         sources.append(source)
         program = queue.cl.Program(queue.context, source).build(options=["-cl-fp32-correctly-rounded-divide-sqrt"])
         for name, dtypes, tags in kernel_signatures(module):

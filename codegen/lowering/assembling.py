@@ -10,7 +10,7 @@ from fluorite.algo.stages import Stage, extents_in
 
 from ..gpu import legality
 from ..statements import Allocate, Buffer, Kernel, Statement, sequence
-from . import checks, parts, storing, turning
+from . import by_block, checks, parts, storing, turning
 from .context import Context
 
 
@@ -29,9 +29,12 @@ def roots(work: Context) -> Statement:
         work.storage[s.id] = (buffer, tuple(as_expr(0) for _ in s.axes))
         if buffer.memory == "workspace":
             work.allocated.append(buffer)
-    for unit in units(s for s in work.plan.stages if s.id not in work.plan.placements):
+    roots_ = [s for s in work.plan.stages if s.id not in work.plan.placements]
+    if by_block.is_stepped(work, roots_[-1]):
+        by_block.enter(work, roots_)
+    for unit in units(roots_):
         done += turning.repeated(work, unit) if unit[0].turn else parts.statements(work, unit)
-    body = sequence(*done)
+    body = sequence(*done) if work.stepped is None else by_block.in_blocks(work, sequence(*done))
     for b in reversed(work.allocated):
         body = Allocate(b, body)
     return body

@@ -15,6 +15,7 @@ from fluorite.schedule.grouping import Placement
 from fluorite.schedule.nest import Loop, Nest
 from fluorite.schedule.regions import Box
 
+from ..gpu.stepped import Stepped
 from ..statements import Buffer
 
 TRUE, FALSE = Const(True, "bool", False), Const(False, "bool", False)
@@ -65,6 +66,7 @@ class Context:
     parallel: list[str] = field(default_factory=list)  # the parallel loop around the place that is being lowered
     lanes: Mapping[str, Extent] = field(default_factory=dict)  # GPU: the kernel's threads
     threads: list[Loop] = field(default_factory=list)  # GPU: the thread loops around the place that is being lowered
+    stepped: Stepped | None = None  # GPU: how stages that are computed together, step by step or turn by turn, share blocks
     again: set[int] = field(default_factory=set)  # stages of which some elements are computed twice, where a last part is moved back
 
     def __post_init__(self) -> None:

@@ -38,6 +38,8 @@ def place(work: Context, s: Stage, box: Box, sticking: frozenset[Axis]) -> Place
             guards.append(Guard(a, i.length))
     nest = replace(nest, guards=tuple(guards))
     work.nests[s.id] = nest
+    if work.stepped is not None and s.id not in work.plan.placements:
+        nest = work.stepped.inside(nest)
     checks.check_order(work, s, nest)
     checks.check_sort(work, s, nest)
     for loop in nest.loops:
@@ -99,6 +101,8 @@ def on_gpu(work: Context, s: Stage, nest: Nest) -> Nest:
     work.problems += legality.any_nest(s, nest, ds, work.native)
     if work.problems:
         raise PlanError(work.problems)
+    if work.stepped is not None and s.id not in work.plan.placements:
+        return nest
     if s.id not in work.plan.placements:
         work.lanes = nests.lanes_of(nest)
         work.problems += legality.root_nest(s, nest, ds)

@@ -58,7 +58,11 @@ def block_reduction(work: Context, p: Placed, k: int) -> Statement:
     body = looping.loops(work, p, k + len(reducing))
     del work.threads[len(work.threads) - len(reducing) :]
     return nests.block_reduction(
-        p.stage, p.nest, body, lambda value: kept(work, p, Store(p.stage.id, evaluating.own_index(work, p), value))
+        p.stage,
+        p.nest,
+        body,
+        lambda value: kept(work, p, Store(p.stage.id, evaluating.own_index(work, p), value)),
+        own_barriers=work.stepped is not None,
     )
 
 

@@ -15,7 +15,7 @@ from fluorite.schedule.nest import SERIAL
 from fluorite.schedule.regions import Interval, whole
 
 from ..statements import For, If, Statement, sequence
-from . import evaluating, logic, looping, placing
+from . import by_block, evaluating, logic, looping, placing
 from .context import Context, Placed
 
 
@@ -58,10 +58,10 @@ def together(work: Context, unit: Sequence[Stage]) -> Statement:
     placed = [_at(work, s, at) for s in unit]
     tests = list(dict.fromkeys(c for p in placed for c in _choices(work, p) if set(axes_of(c)) == {step}))
     started = set(work.initialised)
-    body = sequence(*(looping.nest(work, replace(p, known=tuple(tests))) for p in placed))
+    body = sequence(*(by_block.stage(work, replace(p, known=tuple(tests))) for p in placed))
     if tests:
         work.initialised = started
-        body = If(logic.conjunction(tests), body, sequence(*(looping.nest(work, _at(work, s, at)) for s in unit)))
+        body = If(logic.conjunction(tests), body, sequence(*(by_block.stage(work, _at(work, s, at)) for s in unit)))
     return For(step, step.name, as_expr(0), as_expr(n), SERIAL, "", body)
 
 
@@ -71,8 +71,8 @@ def _at(work: Context, s: Stage, at: Expr) -> Placed:
     clock = s.clock.axis
     box = {a: whole(n) for a, n in zip(s.axes, s.extents, strict=True)} | {clock: Interval(at, as_expr(1), 1)}
     p = placing.place(work, s, box, frozenset())
-    shown = tuple(replace(x, extent=s.ranges[clock]) if x.var is clock else x for x in p.nest.loops)
-    work.nests[s.id] = replace(p.nest, loops=shown)
+    shown = tuple(replace(x, extent=s.ranges[clock]) if x.var is clock else x for x in work.nests[s.id].loops)
+    work.nests[s.id] = replace(work.nests[s.id], loops=shown)
     nest = replace(p.nest, loops=tuple(x for x in p.nest.loops if x.var is not clock), define={**p.nest.define, clock: as_expr(0)})
     return replace(p, nest=nest, values={**p.values, clock: at})
 

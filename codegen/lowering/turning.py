@@ -18,12 +18,12 @@ from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
 
 from ..statements import If, Statement, Store, While, sequence
-from . import parts
+from . import by_block, parts
 from .context import Context
 
 
 def repeated(work: Context, unit: Sequence[Stage]) -> list[Statement]:
-    """The stages of one loop. (On a GPU blocks do not wait for one another, and a kernel of several stages is refused.)"""
+    """The stages of one loop."""
     members = [s for s in work.plan.stages if s.loops[:1] == unit[0].loops[:1]]
     return _loop(work, members, frozenset(s.id for s in unit))
 
@@ -44,8 +44,9 @@ def _loop(work: Context, members: Sequence[Stage], here: frozenset[int]) -> list
     go = Read(loop.condition, (), "bool")
     ask, turn = made(loop.asking), made(loop.doing)
     after = made([[_becoming(work, s, loop.becomes[s.id])] for s in loop.carries])
-    body = sequence(*ask, If(go, sequence(*turn, *after)))
-    whole = sequence(*start, Store(loop.condition, (), Const(True, "bool", False)), While(go, body))
+    all_here = by_block.barrier(work)  # every thread has seen that there is a turn before one of them asks for the next
+    body = sequence(*all_here, *ask, If(go, sequence(*turn, *after)))
+    whole = sequence(*start, by_block.once(work, Store(loop.condition, (), Const(True, "bool", False))), While(go, body))
     when = loop.carries[0].when
     return [whole if when is None or axes_of(when) else If(when, whole)]
 

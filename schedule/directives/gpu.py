@@ -17,7 +17,7 @@ from .loops import LOOP
 class GpuBlocks(Directive):
     """Bind up to three loops to the blocks of the grid; the last is blockIdx.x (Halide names it first).
 
-    Legal for the outermost loops of the stage that owns the kernel.
+    Legal for the outermost loops of the stage that owns the kernel; for those of a recurrence along axes where its stages never meet.
     Gains: blocks run on all multiprocessors at once.
     Costs: blocks share nothing but global memory.
     """

@@ -179,19 +179,6 @@ def test_recurrences_across_places_are_not_computed_at_a_loop() -> None:
     assert refused(fn, "[{compute_at: {stage: out, axis: i}}]").code == "P273"
 
 
-def halved(x: Any) -> Any:
-    return fl.while_loop(lambda x: fl.sum(x) > 1, lambda x: x / 2, x)
-
-
-@pytest.mark.parametrize("fn", [columns, halved])
-def test_a_gpu_says_that_it_cannot_yet(fn: Any) -> None:
-    g = fl.trace(fn, inputs={"x": fl.f32("n", "m")})
-    plan = ExecutionPlan.from_yaml("version: 1\ntarget: {kind: cuda, arch: sm_90}\n", "p.yaml")
-    chosen, _ = driver.prepared(plan, g)
-    with pytest.raises(PlanError, match="P270"):
-        driver.lower_variants(g, chosen, resolve_target(chosen.target))
-
-
 def test_default_plans_keep_the_order_and_can_be_written_down() -> None:
     """What the default scheduler does is legal as a plan of one's own, and means the same."""
     for fn in (columns, rows, filtered, mirrored, means):

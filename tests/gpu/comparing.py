@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,12 @@ def same(
     *,
     method: str | None = None,
     tolerance: float = 2e-5,
+    parameters: Mapping[str, Any] | None = None,
 ) -> None:
     """Every case's results equal the oracle's, up to the order of sums."""
     for inputs in cases:
-        got = execution.run(kernels, functions, *inputs, method=method, host=host)
-        compare(got, g.run(*inputs, method=method), [np.shape(x) for x in inputs], tolerance)
+        got = execution.run(kernels, functions, *inputs, method=method, host=host, parameters=parameters)
+        compare(got, g.run(*inputs, method=method, parameters=parameters), [np.shape(x) for x in inputs], tolerance)
 
 
 def compare(got: Any, want: Any, shapes: object, tolerance: float = 2e-5) -> None:
@@ -50,6 +51,10 @@ def compare(got: Any, want: Any, shapes: object, tolerance: float = 2e-5) -> Non
         assert list(got) == list(want)
         for k in want:
             compare(got[k], want[k], (k, shapes), tolerance)
+        return
+    if isinstance(want, tuple | list):
+        for n, (a, b) in enumerate(zip(got, want, strict=True)):
+            compare(a, b, (n, shapes), tolerance)
         return
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape and got.dtype == want.dtype, shapes

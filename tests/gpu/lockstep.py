@@ -1,9 +1,10 @@
 """A device function executed in lock step, one NumPy lane a thread: what it finds no CPU run can.
 
 It executes what the code generator gets, barriers included. An epoch is the time between two barriers. Found, with element and thread:
-two threads that touch one element of shared memory within an epoch, at least one of them writing; a barrier that not all threads reach; an
-index out of bounds; memory that is read before anything was written there. An asynchronous copy reads at once, and writes as late as it
-may: when its thread waits for it. Not found: what code generation does, and races between blocks.
+two threads that touch one element of memory within an epoch, at least one of them writing; two blocks that do so; a barrier that not all
+threads reach; an index out of bounds; memory that is read before anything was written there. A barrier for shared memory alone ends no
+epoch of global memory. An asynchronous copy reads at once, and writes as late as it may: when its thread waits for it. Not found: what code
+generation does.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ Array = np.ndarray[Any, Any]
 Copied = tuple[Any, Array, Array, Array]
 """What an asynchronous copy writes, and where: buffer, index, values, threads."""
 SEVERAL, NOBODY = -2, -1
+TURNS = 10_000
+BARRIER = "fluorite_barrier"
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Add": np.add,
@@ -76,17 +79,26 @@ class Memory:
 
 
 def shared(name: str, size: int, dtype: str) -> Memory:
-    whole = [np.full(size, NOBODY) for _ in range(4)]
-    return Memory(name, "shared", np.zeros(size, dtype), np.zeros(size, bool), *whole)
+    return Memory(name, "shared", np.zeros(size, dtype), np.zeros(size, bool), *_nobody(size, 4))
+
+
+def _nobody(size: int, arrays: int) -> list[Array]:
+    return [np.full(size, NOBODY) for _ in range(arrays)]
 
 
 class Block:
     """One block of a launch."""
 
     def __init__(
-        self, values: Mapping[Any, Any], blocks: Mapping[str, int], threads: Mapping[str, int], planted: Planted | None = None
+        self,
+        values: Mapping[Any, Any],
+        blocks: Mapping[str, int],
+        threads: Mapping[str, int],
+        planted: Planted | None = None,
+        touched: dict[int, list[Array]] | None = None,
     ) -> None:
         self.planted = planted or Planted()
+        self.number, self.touched = tuple(blocks.values()), {} if touched is None else touched
         self.values: dict[Any, Any] = dict(values)
         self.count = int(np.prod(list(threads.values()), dtype=int))
         self.threads = np.arange(self.count)
@@ -97,7 +109,7 @@ class Block:
             self.tags[f"threadIdx.{lane}"], rest = (rest % n)[:, None], rest // n
         self.tags |= {tag: np.array([[n]]) for tag, n in blocks.items()}
         self.memory: dict[Any, Memory] = {}
-        self.epoch = 0
+        self.epochs = {"shared": 0, "global": 0}
         self.faults: list[str] = []
         self.copies: list[list[Copied]] = [[]]  # groups, the newest last, which is still open
 
@@ -121,14 +133,16 @@ class Block:
                 self.allocate(s.buffer)
             case "DeclBuffer":
                 found = self.values[s.data if s.data is not None else s.buffer.data]
-                self.memory[s.buffer] = (
-                    found if isinstance(found, Memory) else Memory(s.buffer.name, "global", found, np.ones(found.size, bool))
-                )
+                if not isinstance(found, Memory):
+                    found = Memory(s.buffer.name, "global", found, np.ones(found.size, bool), *_nobody(found.size, 4))
+                self.memory[s.buffer] = found
             case "For":
                 low, extent = (np.broadcast_to(self.value(e, active), (self.count, 1)) for e in (s.min, s.extent))
                 for i in range(int(extent[active].max(initial=0))):
                     self.values[s.loop_var] = low + i
                     self.run(s.body, active & (i < extent[:, 0]))
+            case "While":
+                self.repeat(s, active)
             case "IfThenElse":
                 holds = np.broadcast_to(self.value(s.condition, active), (self.count, 1))[:, 0].astype(bool)
                 for case, mask in ((s.then_case, active & holds), (s.else_case, active & ~holds)):
@@ -141,11 +155,20 @@ class Block:
             case other:
                 raise NotImplementedError(other)
 
+    def repeat(self, s: Any, active: Array) -> None:
+        for _ in range(TURNS):
+            holds = np.broadcast_to(self.value(s.condition, active), (self.count, 1))[:, 0].astype(bool)
+            active = active & holds
+            if not active.any():
+                return
+            self.run(s.body, active)
+        self.fault(f"a loop that has not ended after {TURNS} turns")
+
     def evaluate(self, e: Any, active: Array) -> None:
         if type(e).__name__ != "Call":
             return
-        if "tvm_storage_sync" not in e.op.name:
-            name = str(e.args[0].value if e.args and hasattr(e.args[0], "value") else "")
+        name = str(e.args[0].value if e.args and hasattr(e.args[0], "value") else "")
+        if "tvm_storage_sync" not in e.op.name and name != BARRIER:
             if name.startswith("__pipeline"):
                 self.copy(name, list(e.args[1:]), active)
             elif name.startswith("fluorite_"):
@@ -157,7 +180,8 @@ class Block:
             return
         if not active.all():
             self.fault(f"barrier that thread {int(np.argmin(active))} and {int((~active).sum()) - 1} others do not reach")
-        self.epoch += 1
+        for kind in ("shared", "global") if name == BARRIER else ("shared",):
+            self.epochs[kind] += 1
 
     def copy(self, name: str, args: list[Any], active: Array) -> None:
         """Asynchronous copies, in groups."""
@@ -283,18 +307,20 @@ class Block:
             if (here & ~m.written[rows, at]).any():
                 self.fault(f"{m.name} is read before it is written")
             return m.data[rows, at]
-        if m.kind == "shared":
+        if m.kind in self.epochs:
             element, thread = at[here], np.broadcast_to(self.threads[:, None], at.shape)[here]
+            epoch = self.epochs[m.kind]
+            self.between_blocks(m, element, writes=False)
             if not m.written[element].all():
                 self.fault(f"{m.name} is read before it is written")
-            raced = (m.write_epoch[element] == self.epoch) & (m.writer[element] != thread)
+            raced = (m.write_epoch[element] == epoch) & (m.writer[element] != thread)
             if raced.any():
                 k = int(np.argmax(raced))
                 self.fault(
                     f"{m.name}[{element[k]}] is read by thread {thread[k]} and written by {m.writer[element[k]]} without a barrier between"
                 )
-            others = (m.read_epoch[element] == self.epoch) & (m.reader[element] != thread)
-            m.reader[element], m.read_epoch[element] = thread, self.epoch
+            others = (m.read_epoch[element] == epoch) & (m.reader[element] != thread)
+            m.reader[element], m.read_epoch[element] = thread, epoch
             m.reader[element[others | (m.reader[element] != thread)]] = SEVERAL
         return m.data[at]
 
@@ -305,19 +331,38 @@ class Block:
         if m.kind == "local":
             m.data[thread, element], m.written[thread, element] = value, True
             return
-        if m.kind == "shared":
+        if m.kind in self.epochs:
+            epoch = self.epochs[m.kind]
+            self.between_blocks(m, element, writes=True)
             for who, epochs, verb in ((m.writer, m.write_epoch, "written"), (m.reader, m.read_epoch, "read")):
-                raced = (epochs[element] == self.epoch) & (who[element] != thread)
+                raced = (epochs[element] == epoch) & (who[element] != thread)
                 if raced.any():
                     k = int(np.argmax(raced))
                     self.fault(
                         f"{m.name}[{element[k]}] is written by thread {thread[k]} and {verb} by {who[element[k]]} without a barrier between"
                     )
-            m.writer[element], m.write_epoch[element] = thread, self.epoch
+            m.writer[element], m.write_epoch[element] = thread, epoch
         if len(np.unique(element)) != len(element):
             self.fault(f"{m.name}: several threads write one element")
         m.data[element] = value
         m.written[element] = True
+
+
+    def between_blocks(self, m: Memory, element: Array, writes: bool) -> None:
+        """Blocks run at the same time, in any order."""
+        if m.kind != "global" or not self.number:
+            return
+        own = hash(self.number) & 0xFFFFFFFF
+        writer, reader = self.touched.setdefault(m.data.ctypes.data, _nobody(m.data.size, 2))
+        for who, verb in ((writer, "written"), *([(reader, "read")] if writes else [])):
+            raced = (who[element] != NOBODY) & (who[element] != own)
+            if raced.any():
+                place, mine = element[int(np.argmax(raced))], "written" if writes else "read"
+                self.fault(f"{m.name}[{place}] is {mine} by a block and {verb} by another")
+        if writes:
+            writer[element] = own
+        else:
+            reader[element] = np.where((reader[element] == NOBODY) | (reader[element] == own), own, SEVERAL)
 
 
 def launch(function: Any, values: Sequence[Any], extents: Mapping[str, int], planted: Planted | None = None) -> list[str]:
@@ -329,8 +374,9 @@ def launch(function: Any, values: Sequence[Any], extents: Mapping[str, int], pla
     grid = {tag: n for tag, n in extents.items() if tag.startswith("block")}
     threads = {tag: n for tag, n in extents.items() if tag.startswith("thread")}
     faults: list[str] = []
+    touched: dict[int, list[Array]] = {}
     for position in itertools.product(*(range(n) for n in grid.values())):
-        block = Block(bound, dict(zip(grid, position, strict=True)), threads, planted)
+        block = Block(bound, dict(zip(grid, position, strict=True)), threads, planted, touched)
         with np.errstate(all="ignore"):
             block.run(function.body, np.ones(block.count, bool))
         faults += block.faults

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fluorite.codegen.emit import emit
+from fluorite.codegen.emit import argument_names, emit
 from fluorite.codegen.gpu import execution
 from fluorite.codegen.gpu.serial import bits_of
 from fluorite.codegen.tvm_adapter import (
@@ -59,7 +59,7 @@ class Lockstep:
         register_function(symbol, launched)  # once: the host keeps what it finds
 
         def function(*given: Any) -> None:
-            arrays.update({f"{b.name}_ptr": bits_of(a).reshape(-1) for b, a in zip(kernel.arguments, given, strict=False)})
+            arrays.update({f"{name}_ptr": bits_of(a).reshape(-1) for name, a in zip(argument_names(kernel), given, strict=False)})
             entry(*(tensor_on(self.kind, bits_of(a)) if isinstance(a, np.ndarray) else a for a in given))
 
         return function
