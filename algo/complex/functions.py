@@ -23,6 +23,7 @@ from .elements import (
     subtract,
     where,
 )  # fmt: skip
+from .inverse_functions import acos, acosh, asin, asinh, atan, atanh, is_below, turned
 
 
 def _only(x: Element) -> ComplexExpr:
@@ -81,9 +82,8 @@ def sqrt(z: Element) -> ComplexExpr:
     root = E.unary("sqrt", abs(a) / 2 + magnitude(z) / 2)
     nothing = E.binary("eq", root, 0)
     other = b / (2 * E.where(nothing, 1, root))
-    below = (b < 0) | (E.binary("eq", b, 0) & (1 / b < 0))
     right = (a >= 0) | nothing
-    return ComplexExpr(E.where(right, root, abs(other)), E.where(right, E.where(nothing, b, other), E.where(below, -root, root)))
+    return ComplexExpr(E.where(right, root, abs(other)), E.where(right, E.where(nothing, b, other), E.where(is_below(b), -root, root)))
 
 
 # ---------------------------------------------------------------- circular and hyperbolic
@@ -106,24 +106,33 @@ def tanh(z: Element) -> ComplexExpr:
     return ComplexExpr(t * (1 + u * u) / scale, u * rest * rest / scale)
 
 
-def _turned(fn: Callable[[Element], ComplexExpr], z: Element) -> ComplexExpr:
-    """fn(i z)."""
-    a, b = parts(z)
-    return fn(ComplexExpr(-b, a))
-
-
 def sin(z: Element) -> ComplexExpr:
-    found = _turned(sinh, z)
-    return ComplexExpr(found.imag, -found.real)
+    return turned(sinh, z)
 
 
 def cos(z: Element) -> ComplexExpr:
-    return _turned(cosh, z)
+    a, b = parts(z)
+    return cosh(ComplexExpr(-b, a))
 
 
 def tan(z: Element) -> ComplexExpr:
-    found = _turned(tanh, z)
-    return ComplexExpr(found.imag, -found.real)
+    return turned(tanh, z)
+
+
+# ---------------------------------------------------------------- accurate near 0
+def expm1(z: Element) -> ComplexExpr:
+    a, b = parts(z)
+    half = E.unary("sin", b / 2)
+    return ComplexExpr(E.unary("expm1", a) * E.unary("cos", b) - 2 * half * half, E.unary("exp", a) * E.unary("sin", b))
+
+
+def log1p(z: Element) -> ComplexExpr:
+    a, b = parts(z)
+    above = add(as_expr(1), _only(z))
+    found = log(above)
+    small = (abs(a) < 0.5) & (abs(b) < 0.5)
+    inner = E.where(small, a * (2 + a) + b * b, 0)
+    return ComplexExpr(E.where(small, E.unary("log1p", inner) / 2, found.real), found.imag)
 
 
 # ---------------------------------------------------------------- tests
@@ -142,19 +151,28 @@ def isfinite(z: Element) -> Expr:
 
 RULES: Mapping[str, Callable[..., Any]] = {
     "abs": magnitude,
+    "acos": acos,
+    "acosh": acosh,
     "add": add,
     "angle": angle,
+    "asin": asin,
+    "asinh": asinh,
+    "atan": atan,
+    "atanh": atanh,
     "conj": conjugate,
     "cos": cos,
     "cosh": cosh,
     "divide": divide,
     "equal": equal,
     "exp": exp,
+    "exp2": lambda z: exp(multiply(z, as_expr(math.log(2.0)))),
+    "expm1": expm1,
     "imag": lambda z: parts(z)[1],
     "isfinite": isfinite,
     "isinf": _either("isinf"),
     "isnan": _either("isnan"),
     "log": log,
+    "log1p": log1p,
     "log10": _logarithm(10.0),
     "log2": _logarithm(2.0),
     "multiply": multiply,
@@ -163,6 +181,7 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "pow": power,
     "real": lambda z: parts(z)[0],
     "reciprocal": lambda z: divide(as_expr(1), z),
+    "rsqrt": lambda z: divide(as_expr(1), sqrt(z)),
     "sign": sign,
     "sin": sin,
     "sinh": sinh,

@@ -1,7 +1,8 @@
 """``fl.linalg``: linear algebra as in the array API standard's extension of that name.
 
 Products, norms and diagonals are stages like any other. Factorisations and what is solved by them are LAPACK's, called through NumPy by
-`fl.extern`: on the CPU, in float32, float64 or complex numbers of them, of matrices or batches, with derivatives in reverse mode of any order.
+`fl.extern`: on the CPU, in float32, float64 or complex numbers of them, of matrices or batches, with derivatives in reverse mode of any
+order.
 """
 
 from __future__ import annotations

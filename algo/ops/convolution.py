@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
-from ..building import operator
+from ..building import operator, scope
+from ..complex.lifting import holds_complex, multilinear
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent
 from ..reducing import reduce_axes
@@ -12,11 +16,36 @@ from ..tensor import Tensor
 from ..trace import build_stage
 from .arithmetic import add
 from .products import product
-from .shapes import shown, tensor
+from .shapes import operand, shown, tensor
 from .views import reshape
 from .windows import SPACE, TAPS, image, surrounded, windows, zero
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+def with_bias(fn: Callable[P, R]) -> Callable[P, R]:
+    """A convolution of x with w plus b, of complex numbers too: those of their parts, stages `product` and `bias` as of real ones."""
+    signature, what = inspect.signature(fn), fn.__name__
+    product_of: Callable[..., Any] = multilinear("x", "w")(fn)
+
+    @wraps(fn)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        if not any(map(holds_complex, (*args, *kwargs.values()))):
+            return fn(*args, **kwargs)
+        name = kwargs.pop("name", None)
+        given = signature.bind(*args, **kwargs).arguments
+        b = given.pop("b", None)
+        if b is None:
+            return product_of(**given, name=name)
+        with scope(str(name or what)):
+            made: Any = product_of(**given, name="product")
+            return biased(what, made.ndim - 2, made, b)
+
+    return call
+
+
+@with_bias
 @operator
 def conv1d(x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
     """The correlation of sequences x [n, c, x] with kernels w [o, c / groups, kx], plus b [o].
@@ -27,6 +56,7 @@ def conv1d(x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, 
     return convolved("conv1d", 1, x, w, b, stride, padding, dilation, groups)
 
 
+@with_bias
 @operator
 def conv2d(x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
     """The correlation of images x [n, c, y, x] with kernels w [o, c / groups, ky, kx], plus b [o].
@@ -37,6 +67,7 @@ def conv2d(x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, 
     return convolved("conv2d", 2, x, w, b, stride, padding, dilation, groups)
 
 
+@with_bias
 @operator
 def conv3d(x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
     """The correlation of volumes x [n, c, z, y, x] with kernels w [o, c / groups, kz, ky, kx], plus b [o].
@@ -46,7 +77,7 @@ def conv3d(x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, 
     return convolved("conv3d", 3, x, w, b, stride, padding, dilation, groups)
 
 
-def convolved(what: str, rank: int, x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+def convolved(what: str, rank: int, x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     t, k = image(x, what, rank), kernels(w, what, rank, "o, c")
     out, channels = k.shape[0], t.shape[1]
     if not divides(groups, out):
@@ -89,11 +120,11 @@ def divides(groups: Any, channels: Extent) -> bool:
     return whole and not (isinstance(channels, int) and channels % groups)
 
 
-def biased(what: str, rank: int, result: Tensor, b: Any) -> Tensor:
+def biased(what: str, rank: int, result: Any, b: Any) -> Any:
     """The result plus one number per channel, as a stage `bias`."""
     if b is None:
         return result
-    shift, out = tensor(b, what), result.shape[1]
+    shift, out = operand(b, what), result.shape[1]
     if shift.shape != (out,):
         raise refuse("A301", f"{what} with {out} kernels and a bias {shown(shift.shape)}", "the bias has one element for each kernel")
     return add(result, reshape(shift, (out, *(1,) * rank)), name="bias")

@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import expr as E
 from ..building import operator
-from ..complex import complex_tensor
+from ..complex import ComplexTensor, complex_tensor
 from ..complex.lifting import by_parts
-from ..dtypes import canonical, kind, part_of
+from ..dtypes import canonical, kind, paired, part_of
 from ..expr import Expr, as_expr, refuse
 from ..extent import Dim, Extent, ceildiv, maximum
 from ..tensor import Tensor
@@ -26,7 +26,7 @@ def asarray(value: Any, dtype: Any = None) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if part_of(dtype) is not None:
-        return complex_tensor(np.asarray(value).astype(part_of(dtype)), "asarray")  # type: ignore[return-value]
+        return complex_tensor(np.asarray(value).astype(paired(str(part_of(dtype)))), "asarray")  # type: ignore[return-value]
     return tensor(value if dtype is None else np.asarray(value).astype(canonical(dtype)), "asarray")
 
 
@@ -141,11 +141,14 @@ def eye(n: Extent, m: Extent | None = None, *, k: int = 0, dtype: Any = "float32
 
 
 @operator
-def linspace(start: float, stop: float, num: Extent, dtype: Any = "float32", *, endpoint: bool = True) -> Tensor:
+def linspace(start: complex, stop: complex, num: Extent, dtype: Any = "float32", *, endpoint: bool = True) -> Tensor:
     """`num` numbers at equal distances from start to stop, along one axis `i`; without `endpoint` stop itself is left out.
 
-    Computed in float64 and rounded once, for integer types down; the last is `stop` itself.
+    Computed in float64 and rounded once, for integer types down; the last is `stop` itself. Where an end is complex, or `dtype`, both parts
+    are at equal distances.
     """
+    if part_of(dtype) is not None or any(isinstance(v, complex) for v in (start, stop)):
+        return _between(start, stop, num, dtype, endpoint)  # type: ignore[no-any-return]
     if any(isinstance(v, bool) or not isinstance(v, int | float) for v in (start, stop)):
         raise refuse("A304", f"linspace({start!r}, {stop!r})", "both ends are numbers", "a + (b - a) * fl.linspace(0, 1, n) for tensors")
     (count,) = dimensions((num,), "linspace")[1]
@@ -153,12 +156,22 @@ def linspace(start: float, stop: float, num: Extent, dtype: Any = "float32", *, 
     gaps = E.cast(maximum(count - 1, 1) if endpoint else maximum(count, 1), "float64")
 
     def value(i: Expr) -> Expr:
-        between = low + E.cast(i, "float64") * (E.cast(float(stop) - float(start), "float64") / gaps)
+        between = low + E.cast(i, "float64") * (E.cast(stop - start, "float64") / gaps)
         if endpoint:
             between = E.where((i > 0) & (i == as_expr(count) - 1), high, between)
         return E.unary("floor", between) if kind(canonical(dtype)) == "int" else between
 
     return build_stage(["i"], value, extents={"i": count}, dtype=dtype)
+
+
+def _between(start: complex, stop: complex, num: Extent, dtype: Any, endpoint: bool) -> Any:
+    """Both parts of complex numbers at equal distances."""
+    part = part_of(dtype) or "float32"
+    if part_of(dtype) is None and canonical(dtype) != "float32":  # which is what nobody asked for
+        raise refuse("A211", f"linspace of complex numbers in {canonical(dtype)}", "the imaginary part would be lost", "dtype=fl.c64")
+    first, last = complex(start), complex(stop)
+    real = linspace(first.real, last.real, num, part, endpoint=endpoint, name="real")
+    return ComplexTensor(real, linspace(first.imag, last.imag, num, part, endpoint=endpoint, name="imag"))
 
 
 @view

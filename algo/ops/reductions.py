@@ -16,11 +16,17 @@ from ..extent import Extent, volume
 from ..reducing import ACCUMULATOR, reduce, reduce_axes, unrounded, wide
 from ..tensor import Index, Tensor
 from ..trace import build_stage
-from .arithmetic import add
+from .arithmetic import add, not_equal
 from .derived import real
 from .functions import sqrt
 from .shapes import axis_numbers, broadcast, labels, operand, shown, tensor
 from .views import broadcast_view, expand_dims, expanded, moveaxis, reshape
+
+
+def not_zero(x: Any) -> Any:
+    """Of complex numbers whether they are not 0; others as they are, which are asked themselves."""
+    return not_equal(x, 0) if holds_complex(x) else x
+
 
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 Over: TypeAlias = "Mapping[str, int | tuple[int, int] | Extent] | None"
@@ -136,7 +142,7 @@ def any(x: Body, /, *, over: Over = None) -> Any: ...
 def any(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
 def any(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
     """Whether any element is nonzero."""
-    return reduce("any", x, over) if callable(x) else _any(x, axis, keepdims, name=name)
+    return reduce("any", x, over) if callable(x) else _any(not_zero(x), axis, keepdims, name=name)
 
 
 @overload
@@ -145,7 +151,7 @@ def all(x: Body, /, *, over: Over = None) -> Any: ...
 def all(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
 def all(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
     """Whether all elements are nonzero."""
-    return reduce("all", x, over) if callable(x) else _all(x, axis, keepdims, name=name)
+    return reduce("all", x, over) if callable(x) else _all(not_zero(x), axis, keepdims, name=name)
 
 
 @overload
@@ -194,7 +200,7 @@ def mapped(x: Tensor, fn: Callable[[Expr], Any], name: str | None = None) -> Ten
 @operator
 def count_nonzero(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """How many elements are not 0, as int32."""
-    t = tensor(x, "count_nonzero")
+    t = tensor(not_zero(x), "count_nonzero")
     result, over = reduced("sum", t, axis, lambda i: E.binary("ne", t[i], 0))
     return expanded(result, over) if keepdims else result
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import expr as E
 from ..building import operator
-from ..complex.lifting import by_parts
+from ..complex import ComplexTensor, complex_tensor
+from ..complex.lifting import by_parts, holds_complex
 from ..dtypes import FLOATS, canonical, kind
 from ..expr import Const, Expr, as_expr, refuse
 from ..extent import Extent
@@ -101,11 +102,35 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", E.Expr.__add__, 0, t, axis, _result_type(t, dtype), include_initial, reverse)
 
 
+def _products(z: ComplexTensor, axis: AxisLike | None, dtype: Any, initial: bool, reverse: bool) -> Any:
+    """Running products of complex numbers, both of whose parts follow from both."""
+    from ..scanning import scan
+    from .casts import cast
+    from .creation import ones
+    from .joining import concatenate
+
+    d = _only_axis(z.real, axis, "cumulative_prod")
+    z = z if dtype is None else cast(z, dtype)
+    kept = [n for k, n in enumerate(z.shape) if k != d]
+
+    def step(carry: Any, factor: Any) -> tuple[Any, Any]:
+        made = carry * factor
+        return made, made
+
+    _, every = scan(step, ones(kept, dtype=z.dtype), z, axis=d, reverse=reverse)
+    if not initial:
+        return every
+    first = ones([*z.shape[:d], 1, *z.shape[d + 1 :]], dtype=z.dtype)
+    return concatenate([every, first] if reverse else [first, every], axis=d)
+
+
 @operator
 def cumulative_prod(
     x: Any, axis: AxisLike | None = None, *, dtype: Any = None, include_initial: bool = False, reverse: bool = False
 ) -> Tensor:
     """Running products along an axis, as `cumulative_sum`; `include_initial` puts a 1 before the first."""
+    if holds_complex(x):
+        return _products(complex_tensor(x, "cumulative_prod"), axis, dtype, include_initial, reverse)  # type: ignore[no-any-return]
     t = tensor(x, "cumulative_prod")
     return _cumulative("cumulative_prod", E.Expr.__mul__, 1, t, axis, _result_type(t, dtype), include_initial, reverse)
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import expr as E
+from ..complex import complex_element, complex_tensor
+from ..complex.lifting import holds_complex
 from ..dtypes import kind
 from ..expr import Expr, as_expr
 from ..tensor import Tensor, in_body
@@ -17,6 +19,8 @@ from .shapes import tensor
 
 def positive(x: Any) -> Any:
     """x itself; a tensor stays what it is."""
+    if holds_complex(x):
+        return complex_element(x) if in_body() else complex_tensor(x, "positive")
     return as_expr(x) if in_body() else x if isinstance(x, Tensor) else tensor(x, "positive")
 
 

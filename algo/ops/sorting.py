@@ -16,6 +16,7 @@ from ..ranking import precedes, ranked
 from ..reducing import reduce_axes
 from ..tensor import Tensor
 from ..trace import build_stage
+from .reductions import not_zero
 from .shapes import AxisLike, axis_number, labels, shown, tensor
 from .views import reshape
 
@@ -156,7 +157,7 @@ def nonzero(x: Any, size: int, *, cut: bool = False) -> Nonzero:
 
     With `cut` nothing is padded: there are as many positions as are found, an extent that is known when the program runs (see fl.extent).
     """
-    t = tensor(x, "nonzero")
+    t = tensor(not_zero(x), "nonzero")
     _declared(size, "nonzero")
     if not t.ndim:
         raise refuse("A307", "nonzero of a scalar", "positions are along axes", "fl.reshape(x, (1,))")

@@ -14,12 +14,13 @@ from typing import Any
 
 from .. import expr as E
 from ..building import operator
+from ..complex.lifting import by_parts
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent, ceildiv
 from ..reducing import reduce_axes
 from ..tensor import Bounded, Tensor
 from ..trace import build_stage
-from .convolution import biased, divides, kernels
+from .convolution import biased, divides, kernels, with_bias
 from .products import product
 from .shapes import shown, tensor
 from .windows import SPACE, TAPS, Window, image, sides, spatial, windows, zero
@@ -76,6 +77,7 @@ def _within(conditions: Sequence[Expr], value: Expr, otherwise: Any) -> Expr:
 
 
 # ---------------------------------------------------------------- transposed convolution
+@with_bias
 @operator
 def conv_transpose1d(
     x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, dilation: Any = 1, groups: int = 1
@@ -87,6 +89,7 @@ def conv_transpose1d(
     return _spread_back("conv_transpose1d", 1, x, w, b, stride, padding, output_padding, dilation, groups)
 
 
+@with_bias
 @operator
 def conv_transpose2d(
     x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, dilation: Any = 1, groups: int = 1
@@ -101,6 +104,7 @@ def conv_transpose2d(
     return _spread_back("conv_transpose2d", 2, x, w, b, stride, padding, output_padding, dilation, groups)
 
 
+@with_bias
 @operator
 def conv_transpose3d(
     x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, dilation: Any = 1, groups: int = 1
@@ -111,7 +115,7 @@ def conv_transpose3d(
 
 def _spread_back(
     what: str, rank: int, x: Any, w: Any, b: Any, stride: Any, padding: Any, output_padding: Any, dilation: Any, groups: int
-) -> Tensor:
+) -> Any:
     t, k = image(x, what, rank), kernels(w, what, rank, "c, o")
     channels, per_group = k.shape[0], k.shape[1]
     if t.shape[1] != channels:
@@ -167,6 +171,7 @@ def _spreads(
 
 
 # ---------------------------------------------------------------- windows as axes
+@by_parts()
 @operator
 def unfold(x: Any, window: Any, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
     """The windows (y, x) of images as axes of their own: x [n, c, y, x] gives [n, c, ky, kx, y, x], with zeros outside (im2col).
@@ -184,6 +189,7 @@ def unfold(x: Any, window: Any, *, stride: Any = 1, padding: Any = 0, dilation: 
     )
 
 
+@by_parts()
 @operator
 def fold(x: Any, size: Any, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
     """The transpose of unfold: x [n, c, ky, kx, y, x] gives images [n, c, *size], each element the sum of all that unfold took from it.

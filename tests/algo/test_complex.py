@@ -9,6 +9,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
+from gradient_checks import check_gradient
 from operator_running import both, graph_of, near, numbers, refusal, run
 
 SHAPES = [(), (1,), (7,), (0,), (3, 5), (2, 3, 4)]
@@ -97,6 +98,17 @@ FUNCTIONS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (fl.sinh, np.sinh),
     (fl.cosh, np.cosh),
     (fl.tanh, np.tanh),
+    (fl.acos, np.arccos),
+    (fl.acosh, np.arccosh),
+    (fl.asin, np.arcsin),
+    (fl.asinh, np.arcsinh),
+    (fl.atan, np.arctan),
+    (fl.atanh, np.arctanh),
+    (fl.exp2, np.exp2),
+    (fl.expm1, np.expm1),
+    (fl.log1p, np.log1p),
+    (fl.rsqrt, lambda c: 1 / np.sqrt(c)),
+    (fl.positive, np.positive),
     (fl.square, np.square),
     (fl.reciprocal, np.reciprocal),
     (fl.negative, np.negative),
@@ -129,6 +141,56 @@ def test_branches_of_roots_and_logarithms() -> None:
     assert np.isneginf(run(lambda a: fl.log(a), np.complex64([0]))[0].real)
     far = np.complex64([100 + 1j, -100 - 2j, 1 + 50j])
     near(run(lambda a: fl.tanh(a), far), np.tanh(np.complex128(far)), 1e-6)
+
+
+INVERSE: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+    (fl.acos, np.arccos),
+    (fl.acosh, np.arccosh),
+    (fl.asin, np.arcsin),
+    (fl.asinh, np.arcsinh),
+    (fl.atan, np.arctan),
+    (fl.atanh, np.arctanh),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), INVERSE, ids=[t.__name__ for _, t in INVERSE])
+def test_inverse_functions_of_all_sizes(ours: Any, theirs: Any) -> None:
+    """On both sides of every branch cut, next to branch points, of tiny and of huge numbers, each part for itself."""
+    sizes = [1e-30, 1e-18, 1e-8, 1e-3, 0.3, 1.001, 3, 1e3, 1e10, 1e18, 1e30]
+    lines = [0.0, *sizes]
+    cells = [(x, y) for x in sizes for y in lines] + [(y, x) for x in sizes for y in lines] + [(1 + 1e-5, y) for y in lines]
+    points = np.array([complex(s * x, t * y) for x, y in cells for s in (1, -1) for t in (1, -1)])
+    for dtype, tolerance in (("complex64", 1e-6), ("complex128", 2e-15)):
+        given = points.astype(dtype)
+        want, got = theirs(given.astype(np.complex128)), run(lambda a: ours(a), given)
+        for part in (np.real, np.imag):
+            least = 1e-37 if dtype == "complex64" else 1e-300  # below, numbers lose digits
+            np.testing.assert_allclose(part(got), part(want), rtol=tolerance, atol=least)
+
+
+def test_what_is_accurate_near_zero() -> None:
+    small = np.complex64([1e-6 + 2e-6j, -3e-7j, 1e-12, -1e-3 + 1e-3j])
+    wide = small.astype(np.complex128)
+    logarithm = sum((-1) ** (n + 1) * wide**n / n for n in range(1, 8))  # NumPy's own loses digits
+    for ours, want in ((fl.expm1, np.expm1(wide)), (fl.log1p, logarithm)):
+        got = run(lambda a, f=ours: f(a), small)
+        for part in (np.real, np.imag):
+            np.testing.assert_allclose(part(got), part(want), rtol=1e-6, atol=1e-37)
+    near(run(lambda a: fl.expm1(a), np.complex64([50 + 1j])), np.expm1(np.complex128([50 + 1j])), 1e-6)
+
+
+def slope_of(fn: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda a, b: [p for w in [fn(fl.complex(a, b))] for p in (fl.real(w), fl.imag(w))]
+
+
+@pytest.mark.parametrize("fn", [f for f, _ in INVERSE] + [fl.expm1, fl.log1p, fl.rsqrt, lambda c: fl.cumulative_prod(c)])
+def test_derivatives_of_functions(fn: Any) -> None:
+    """In all quadrants, and on the axes where there is no cut."""
+    check_gradient(slope_of(fn), np.array([0.3, -0.4, 1.7, -2.1, 0.2]), np.array([0.5, 0.9, -1.1, -0.3, 0.01]))
+    cut_along = {fl.acosh: [], fl.asinh: [0.7, -2.5], fl.atan: [0.7, -2.5], fl.rsqrt: [0.7, 2.5], fl.log1p: [0.7, -0.2, 3]}
+    real = np.array(cut_along.get(fn, [0.7, -0.6]), np.float64)
+    if real.size:
+        check_gradient(slope_of(fn), real, np.zeros_like(real))
 
 
 def test_choices_and_equality() -> None:
@@ -179,6 +241,27 @@ def test_views_joins_and_reductions(name: str, fn: Any) -> None:
         got = run(lambda x: fn(fl, x), c)
         assert got.dtype == want.dtype
         near(got, want, 3e-6)
+
+
+def test_cumulative_products_and_tests_of_zero() -> None:
+    for shape, axis in [((5,), 0), ((3, 4), 1), ((3, 4), 0), ((2, 0), 1)]:
+        for dtype, tolerance in (("complex64", 3e-6), ("complex128", 1e-13)):
+            c = z(*shape, dtype=dtype)
+            near(run(lambda a, d=axis: fl.cumulative_prod(a, d), c), np.cumulative_prod(c, axis=axis), tolerance)
+            want = np.cumulative_prod(c, axis=axis, include_initial=True)
+            near(run(lambda a, d=axis: fl.cumulative_prod(a, d, include_initial=True), c), want, tolerance)
+            back = np.flip(np.cumulative_prod(np.flip(c, axis), axis=axis), axis)
+            near(run(lambda a, d=axis: fl.cumulative_prod(a, d, reverse=True), c), back, tolerance)
+    assert run(lambda a: fl.cumulative_prod(a, dtype=fl.c128), z(3)).dtype == np.complex128
+    c = np.complex64([[0, 1j, 0], [2, 0, 1 + 1j]])
+    for ours, theirs in ((fl.any, np.any), (fl.all, np.all), (fl.count_nonzero, np.count_nonzero)):
+        np.testing.assert_array_equal(run(lambda a, f=ours: f(a, axis=1), c), theirs(c, axis=1))
+    found = run(lambda a: fl.nonzero(a, 6), c)
+    np.testing.assert_array_equal(np.stack(found[0])[:, :3], np.nonzero(c))
+    np.testing.assert_array_equal(run(lambda a: fl.isin(a, np.complex64([1j, 2])), c), np.isin(c, [1j, 2]))
+    np.testing.assert_array_equal(run(lambda a: fl.linspace(1, 1j, 5) + a[0, 0], c), np.linspace(1, 1j, 5, dtype="c8"))
+    assert run(lambda a: fl.linspace(0, 2, 3, dtype=fl.c128), c).dtype == np.complex128
+    assert run(lambda a: fl.asarray([1 + 2j], fl.c128), c) == [1 + 2j]
 
 
 def test_empty_axes() -> None:
@@ -269,6 +352,31 @@ def test_sums_inside_a_stage_are_made_once_for_both_parts() -> None:
     near(run(lambda x: fl.stage(lambda i: fl.sum(lambda k: x[i, k])), a), a.sum(1), 1e-5)
 
 
+def correlated(x: Any, w: Any) -> Any:
+    """What conv2d of one image is, without padding."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))
+    return np.einsum("ncyxij,ocij->noyx", windows, w)
+
+
+def test_convolutions() -> None:
+    x, w, b = z(2, 3, 5, 6), z(4, 3, 2, 3, seed=1), z(4, seed=2)
+    want = correlated(x, w)
+    near(run(lambda x, w: fl.conv2d(x, w), x, w), want, 1e-5)
+    near(run(lambda x, w, b: fl.conv2d(x, w, b), x, w, b), want + b[:, None, None], 1e-5)
+    near(run(lambda x, w, b: fl.conv2d(x, w, b), x.real, w, b.real), correlated(x.real, w) + b.real[:, None, None], 1e-5)
+    near(run(lambda x, w, b: fl.conv2d(x, w, b, stride=(2, 1)), x, w.real, b), (correlated(x, w.real) + b[:, None, None])[:, :, ::2], 1e-5)
+    line, taps = x[:, :, 0], w[:, :, 0]
+    near(run(lambda x, w: fl.conv1d(x, w), line, taps), correlated(line[:, :, None], taps[:, :, None])[:, :, 0], 1e-5)
+    volume = run(lambda x, w: fl.conv3d(x, w), x[:, :, None], w[:, :, None])
+    near(volume[:, :, 0], want, 1e-5)
+    spread = run(lambda x, w: fl.conv_transpose1d(x, w), line, z(3, 2, 2))  # with a dual: <conv(y), x> = <y, transposed(x)>
+    y = z(2, 2, 7, seed=5)
+    near((run(lambda y, w: fl.conv1d(y, w), y, z(3, 2, 2)) * line).sum(), (y * spread).sum(), 1e-4)
+    near(run(lambda x: fl.fold(fl.unfold(x, 2, stride=2), (4, 6), stride=2), x[:, :, :4]), x[:, :, :4])
+    names = [s.path.split("/", 1)[1] for s in graph_of(lambda x, w, b: fl.conv2d(x, w, b), x, w, b).stages]
+    assert {"conv2d/product/real_imag", "conv2d/product/real", "conv2d/bias/imag"} <= set(names)
+
+
 def test_norms_and_layers() -> None:
     c, w, b = z(3, 4), z(4, 2, seed=1), z(2, seed=2)
     near(run(lambda x: fl.vector_norm(x), c), np.linalg.norm(c.reshape(-1)))
@@ -304,10 +412,11 @@ def test_parts_that_nobody_reads_are_not_computed() -> None:
         lambda a: fl.clamp(a, 0, 1),
         lambda a: fl.softmax(a),
         lambda a: fl.stage(lambda i: fl.sigmoid(a[i])),
-        lambda a: fl.any(a),
         lambda a: ~a,
         lambda a: fl.saturate(fl.i8, a),
-        lambda a: fl.cumulative_prod(a),
+        lambda a: fl.cumulative_max(a),
+        lambda a: fl.linspace(0, 1j, 5, dtype=fl.f64) + a[0],
+        lambda a: fl.hypot(a, a),
         lambda a: fl.stage(lambda i: fl.floor(a[i])),
         lambda a: fl.atan2(a, a),
         lambda a: fl.stage(lambda: fl.reduce(lambda x, y: x * y, 1, lambda i: a[i])),

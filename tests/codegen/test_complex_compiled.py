@@ -28,6 +28,9 @@ def everything(z: Z, w: fl.c64[fl.Tensor, "m", 3], x: fl.f32[fl.Tensor, "n", "m"
         "product": fl.matmul(z, w, name="product"),
         "moved": fl.concatenate([z[:, ::-1], fl.conj(z)]).T,
         "stage": fl.stage(lambda i, k: fl.sum(lambda j: z[i, j] * w[j, k] ** 2), name="stage"),
+        "inverse": fl.asin(z) + fl.acosh(w[:, 0]) + fl.atanh(z * 0.3) + fl.log1p(z) + fl.expm1(z),
+        "running": fl.cumulative_prod(far, 1),
+        "convolved": fl.conv1d(z[:, None, :], fl.full((2, 1, 1), 2 + 1j), w[0, :2]),
         "itself": z,
         "equal": z == fl.conj(fl.conj(z)),
     }
@@ -48,11 +51,13 @@ def test_against_numpy(n: int, m: int) -> None:
     assert all(c.ok for c in compare(fl.trace(everything), None, (z, w, x), got))
     assert {k: v.dtype.name for k, v in got.items() if isinstance(v, np.ndarray)} == {
         "arithmetic": "complex64", "functions": "complex64", "size": "float32", "product": "complex64", "moved": "complex64",
+        "inverse": "complex64", "running": "complex64", "convolved": "complex64",
         "stage": "complex64", "itself": "complex64", "equal": "bool",
     }  # fmt: skip
     np.testing.assert_allclose(got["product"], z @ w, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(got["stage"], z @ w**2, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(got["arithmetic"], 1j * z * x - z / (w[:, 0] * 0.1 + 3) + 2, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(got["convolved"], z[:, None] * np.complex64(2 + 1j) + w[0, :2, None], rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(got["moved"], np.concatenate([z[:, ::-1], z.conj()]).T)
     assert (got["itself"] == z).all() and not np.shares_memory(got["itself"], z) and got["equal"].all()
 
