@@ -77,7 +77,7 @@ def conv3d(x: Any, w: Any, b: Any = None, *, stride: Any = 1, padding: Any = 0, 
     return convolved("conv3d", 3, x, w, b, stride, padding, dilation, groups)
 
 
-def convolved(what: str, rank: int, x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def convolved(what: str, rank: int, x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
     t, k = image(x, what, rank), kernels(w, what, rank, "o, c")
     out, channels = k.shape[0], t.shape[1]
     if not divides(groups, out):
@@ -101,7 +101,8 @@ def convolved(what: str, rank: int, x: Any, w: Any, b: Any, stride: Any, padding
 
     names = ["n", "o", *SPACE[rank]]
     extents = dict(zip(names, (t.shape[0], out, *(v.extent for v in made)), strict=True))
-    return biased(what, rank, build_stage(names, value, extents=extents, name=None if b is None else "product"), b)
+    result: Tensor = biased(what, rank, build_stage(names, value, extents=extents, name=None if b is None else "product"), b)
+    return result
 
 
 def kernels(w: Any, what: str, rank: int, channels: str) -> Tensor:

@@ -115,7 +115,7 @@ def conv_transpose3d(
 
 def _spread_back(
     what: str, rank: int, x: Any, w: Any, b: Any, stride: Any, padding: Any, output_padding: Any, dilation: Any, groups: int
-) -> Any:
+) -> Tensor:
     t, k = image(x, what, rank), kernels(w, what, rank, "c, o")
     channels, per_group = k.shape[0], k.shape[1]
     if t.shape[1] != channels:
@@ -142,7 +142,8 @@ def _spread_back(
 
     names = ["n", "o", *SPACE[rank]]
     extents = dict(zip(names, (t.shape[0], per_group * groups, *(s.extent for s in made)), strict=True))
-    return biased(what, rank, build_stage(names, value, extents=extents, name=None if b is None else "product"), b)
+    result: Tensor = biased(what, rank, build_stage(names, value, extents=extents, name=None if b is None else "product"), b)
+    return result
 
 
 def _spreads(
