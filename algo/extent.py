@@ -206,6 +206,10 @@ def floordiv(a: Extent, b: Extent) -> Extent:
             return _build([(m, c // b) for m, c in whole]) + floordiv(rest, b)
         if isinstance(rest, int):
             return _build([(m, c // b) for m, c in whole]) + rest // b
+        if b > 0 and (inner := _quotient_and_rest(a)) is not None:
+            (q, c), d = inner, inner[0].denominator
+            if isinstance(d, int) and d > 0:  # blocks of blocks
+                return floordiv(q.numerator + c * d, b * d)
     else:
         parts = [(m, c, exact_quotient(Dim(((m, c),)), b)) for m, c in _terms(a)]
         whole_part: Extent = sum((q for _, _, q in parts if q is not None), 0)
@@ -217,6 +221,16 @@ def floordiv(a: Extent, b: Extent) -> Extent:
     if isinstance(a, int):
         a = Dim((((), a),)) if a else Dim(())
     return Dim((((Quotient(a, b),), 1),))
+
+
+def _quotient_and_rest(a: Extent) -> tuple[Quotient, int] | None:
+    """The extent as one quotient plus a number, if it is that."""
+    by = dict(_terms(a))
+    rest = by.pop((), 0)
+    match list(by.items()):
+        case [((Quotient() as q,), 1)]:
+            return q, rest
+    return None
 
 
 def ceildiv(a: Extent, b: Extent) -> Extent:

@@ -108,8 +108,8 @@ def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mappin
             graph = specialise(graph, values, m.name)
     if graph is not steps[-1].graph:
         steps.append(Step("specialise", ", ".join(f"{k} = {n}" for k, n in (when or {}).items()), graph))
-    made = apply_plan(chosen, graph, target.machine, default_schedule)
-    return replace(made, casts=found.casts, problems=(*found.problems, *made.problems), steps=(*steps, *made.steps[1:]))
+    made = apply_plan(chosen, graph, target.machine, default_schedule, found.casts)
+    return replace(made, problems=(*found.problems, *made.problems), steps=(*steps, *made.steps[1:]))
 
 
 def in_types(plan: ExecutionPlan, graph: Graph) -> Narrowed:

@@ -14,7 +14,7 @@ from fluorite.algo.errors import PlanError
 from fluorite.schedule.machine import Machine
 from fluorite.schedule.sections import Target
 
-from .runtime.host import cpu_features
+from .runtime.host import cpu_features, tiles_allowed
 
 # LLVM's own detection names some machines after an older relative and then leaves instructions out, so features decide.
 _LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -121,7 +121,8 @@ def _cpu(target: Target, contract: bool, threads: int) -> CodeTarget:
     config: list[tuple[str, Any]] = [("kind", "llvm"), ("mcpu", name), ("num-cores", threads), ("cl-opt", (_UNMASKED,))]
     if attributes:
         config.append(("mattr", tuple(attributes)))
-    machine = Machine("llvm", width, 32 if width == 64 else 16, threads, *_caches(), features=needed)
+    there = needed if target.cpu != "native" or tiles_allowed() else tuple(f for f in needed if not f.startswith("amx"))
+    machine = Machine("llvm", width, 32 if width == 64 else 16, threads, *_caches(), features=there)
     return CodeTarget("llvm", name, needed, machine, tuple(config))
 
 

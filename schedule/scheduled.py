@@ -36,6 +36,7 @@ class Undecided:
     """What the plan leaves to the default scheduler: `stages` (ids) without directives, groups that share a kernel, pairs that must not.
 
     `anchors` are the plan's own placements, (stage, owner, loop of the owner): what lies between the two has to follow.
+    `flushes`: whether subnormal numbers may be taken for 0.
     """
 
     stages: frozenset[int]
@@ -46,6 +47,7 @@ class Undecided:
     reassociate: bool
     anchors: tuple[tuple[int, int, str], ...] = ()
     decided: Mapping[str, tuple[Directive, ...]] = field(default_factory=dict)  # by path, what the plan says of the other stages
+    flushes: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +163,7 @@ class _Work:
                 self.decided_by[path] = "plan"
                 self.key_of[path] = match.selector
 
-    def take_default(self, default: Default, machine: Machine) -> None:
+    def take_default(self, default: Default, machine: Machine, casts: Casts) -> None:
         undecided = Undecided(
             frozenset(s.id for s in self.graph.stages if s.path not in self.chosen),
             tuple(ids for ids, _ in self.together()),
@@ -171,6 +173,7 @@ class _Work:
             self.plan.numerics.allows("reassociates"),
             tuple((i, at.owner, at.loop) for i, at in self.placements().items()),
             dict(self.chosen),
+            self.plan.numerics.allows("precision") or bool(casts),
         )
         made = default(self.graph, undecided)
         remaining = {path: rewrites for path, ds in made.items() if (rewrites := [d for _, d in _in_order(ds)])}
@@ -239,15 +242,15 @@ class _Work:
         return found
 
 
-def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default) -> Scheduled:
-    """The plan (resolved, holes filled) applied to the graph. Problems are collected, not raised."""
+def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default, casts: Casts = NO_CASTS) -> Scheduled:
+    """The plan (resolved, holes filled) applied to the graph, in which its precision has made `casts`. Problems are collected."""
     work = _Work(graph, plan, machine)
     work.recompute()
     work.rewrite_from_plan()
     work.take_plan()
     work.problems += wrong_target(work.graph, work.chosen, machine) or loop_problems(work.graph, work.chosen, work.placements(), machine)
     if not work.problems:
-        work.take_default(default, machine)
+        work.take_default(default, machine, casts)
     together, apart = work.together(), work.apart()
     work.problems += extern_problems(work.graph, work.chosen, work.placements(), together, machine)
     work.inline()
@@ -260,8 +263,8 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default)
         except PlanError as error:
             work.problems += error.problems
     directives = {s.id: work.chosen.get(s.path, ()) for s in work.graph.stages}
-    problems = tuple(dict.fromkeys(work.problems))
-    return Scheduled(graph, work.graph, plan, machine, groups, directives, work.chosen, work.decided_by, problems, tuple(work.steps))
+    problems, steps = tuple(dict.fromkeys(work.problems)), tuple(work.steps)
+    return Scheduled(graph, work.graph, plan, machine, groups, directives, work.chosen, work.decided_by, problems, steps, casts)
 
 
 def _in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:

@@ -69,13 +69,22 @@ def is_zero_beyond(work: Context, p: Placed, read: Read, value: Expr, limit: Exp
     return _filled(work, source, index, binary("sub", value, limit), {a: n for a, n in loops.items() if a in moving})
 
 
-def _same(work: Context, x: Expr, y: Expr, loops: Mapping[Axis, int]) -> bool:
-    """Whether two index expressions are equal in every iteration of the loops."""
-    if not loops:
-        return logic.same(simplify(x, work.ranges), simplify(y, work.ranges))
-    (loop, n), *rest = loops.items()
-    at = ({loop: as_expr(v)} for v in range(n))
-    return all(_same(work, substitute(x, v), substitute(y, v), dict(rest)) for v in at)
+def _follows(work: Context, x: Expr, y: Expr, loops: Mapping[Axis, int]) -> bool:
+    """Whether x >= 0 wherever y >= 0, in every iteration of the loops: y is x, or so many times x plus what is less than that."""
+    if loops:
+        (loop, n), *rest = loops.items()
+        at = ({loop: as_expr(v)} for v in range(n))
+        return all(_follows(work, substitute(x, v), substitute(y, v), dict(rest)) for v in at)
+    x, y = (simplify(e, work.ranges) for e in (x, y))
+    if logic.same(x, y):
+        return True
+    (atom, own), times = next(iter(linear(x).terms), (None, 1)), None
+    if atom is not None and isinstance(own, int) and isinstance(other := linear(y).coefficient(atom), int):
+        times = other // own
+    if times is None or times < 2:
+        return False
+    rest_of = linear(simplify(binary("sub", y, binary("mul", x, as_expr(times))), work.ranges))
+    return not rest_of.terms and isinstance(rest_of.constant, int) and 0 <= rest_of.constant < times
 
 
 def _filled(work: Context, s: Stage, index: Sequence[Expr], excess: Expr, loops: Mapping[Axis, int]) -> bool:
@@ -90,7 +99,7 @@ def _filled(work: Context, s: Stage, index: Sequence[Expr], excess: Expr, loops:
         condition, value, other = value.args
         if isinstance(other, Const) and other.value == 0:
             tests = (c for c in conjuncts(condition) if isinstance(c, Op) and c.op == "lt")
-            if any(_same(work, binary("sub", here(c.args[0]), here(c.args[1])), excess, loops) for c in tests):
+            if any(_follows(work, binary("sub", here(c.args[0]), here(c.args[1])), excess, loops) for c in tests):
                 return True
     if isinstance(value, Read) and isinstance(source := work.graph[value.source], Stage):
         return _filled(work, source, tuple(map(here, value.index)), excess, loops)

@@ -44,7 +44,8 @@ def refused_tiles(name: str, target: Mapping[str, Any]) -> Iterator[Problem]:
     """R012 where kernels use tile registers and the system does not allow it."""
     if target.get("tiles") and not tiles_allowed():
         why = f"{name} uses the tile registers of AMX, which this system does not let the process have"
-        yield artifact_problem("R012", why, "Linux 5.16 or later, outside a sandbox that forbids it", "build it without tensorize by amx")
+        instead = ("Linux 5.16 or later, outside a sandbox that forbids it", "build it with target: {cpu: cooperlake}")
+        yield artifact_problem("R012", why, *instead)
 
 
 def problems(name: str, target: dict[str, Any], toolchain: dict[str, Any], features: frozenset[str] | None) -> Iterator[Problem]:

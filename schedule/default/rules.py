@@ -17,7 +17,7 @@ from ..directives import ComputeAt, Directive, Parallel
 from ..placing import between
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
-from . import byte_products, channels, dots, few_results, interleaved, kernels, products, recurrences, totals, transpositions, updates
+from . import channels, dots, few_results, interleaved, kernels, matrix_instructions, products, recurrences, totals, transpositions, updates
 from .analysis import follows, known, plain, pointwise, sites
 from .chosen import Chosen
 from .inlining import after_inlining, inline_scaled, inline_windows
@@ -157,8 +157,9 @@ def reduction_kernel(chosen: Chosen, s: Stage) -> None:
 
 def product_rule(chosen: Chosen, product: Stage, root: Stage) -> Mapping[str, Directives]:
     """The rule for a product and the stage that finishes it."""
-    if byte_products.suits(chosen.graph, product, chosen.machine) is not None:
-        return byte_products.matmul(chosen.graph, product, root, chosen.machine)
+    by = matrix_instructions.suits(chosen.graph, product, chosen.machine, chosen.undecided.flushes)
+    if by is not None:
+        return matrix_instructions.matmul(chosen.graph, product, root, chosen.machine, by)
     if chosen.undecided.reassociate and dots.suits(chosen.graph, product, root, chosen.machine):
         return dots.dots(product, root, chosen.machine)
     if (o := channels.lane_axis(chosen.graph, product, chosen.machine)) is not None:

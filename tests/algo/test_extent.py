@@ -61,6 +61,7 @@ def test_operations_are_those_of_integers(a: Extent, b: Extent) -> None:
         assert (evaluate(maximum(a, b), v), evaluate(minimum(a, b), v)) == (max(x, y), min(x, y))
         for by in (2, 3, 5):
             assert (evaluate(floordiv(a, by), v), evaluate(ceildiv(a, by), v)) == (x // by, -(-x // by))
+            assert evaluate(ceildiv(ceildiv(a, by), 4), v) == -(-x // (4 * by))
         if isinstance(a, Dim):
             assert evaluate(a % 3, v) == x % 3
         if y > 0:

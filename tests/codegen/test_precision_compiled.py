@@ -18,8 +18,8 @@ from fuzz.programs import program
 
 
 class Net(fl.Program):
-    def __init__(self) -> None:
-        self.up, self.norm, self.down = fl.nn.Linear(24, 40), fl.nn.LayerNorm(40), fl.nn.Linear(40, 7)
+    def __init__(self, width: int = 40) -> None:
+        self.up, self.norm, self.down = fl.nn.Linear(24, width), fl.nn.LayerNorm(width), fl.nn.Linear(width, 7)
 
     @fl.method
     def predict(self, x: fl.f32[fl.Tensor, "n", 24]) -> Any:
@@ -107,11 +107,11 @@ def test_an_overflow_of_float16_is_found() -> None:
 
 
 def test_parameters_in_fewer_bits_take_less_memory_and_are_given_in_either_type(tmp_path: Path) -> None:
-    usual, narrow = (fl.compile(Net(), ExecutionPlan(precision=p)) for p in (None, Precision(compute="bf16", parameters="bf16")))
+    usual, narrow = (fl.compile(Net(640), ExecutionPlan(precision=p)) for p in (None, Precision(compute="bf16", parameters="bf16")))
     bytes_of = {m: sum(a.nbytes for a in m.parameters.values()) for m in (usual, narrow)}
     assert bytes_of[narrow] * 2 == bytes_of[usual]
     assert usual.memory({"n": 8}) - narrow.memory({"n": 8}) >= bytes_of[usual] // 2
-    value = np.full((24, 40), 1 + 2.0**-12, "float32")
+    value = np.full((24, 640), 1 + 2.0**-12, "float32")
     narrow.parameters["up/w"] = value
     assert narrow.parameters["up/w"].dtype.name == "bfloat16" and (narrow.parameters["up/w"] == 1).all()
     with pytest.raises(fl.RunError, match="up/w is float64, expected bfloat16"):

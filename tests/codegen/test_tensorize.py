@@ -161,30 +161,96 @@ def plan_text(p: ExecutionPlan, old: str, new: str) -> ExecutionPlan:
     return ExecutionPlan.from_yaml(text.replace(old, new), "p.yaml")
 
 
-@pytest.mark.parametrize("kind", ["alone", "with what follows", "of batches", "one row", "both signed"])
-def test_the_default_plan_multiplies_bytes_by_it(kind: str) -> None:
-    """Products of unsigned and signed bytes, in every method of writing them; of signed ones by vectors, with their operands as bytes."""
-    signed, target = kind == "both signed", resolve_target(ExecutionPlan().target)
-    first = fl.i8 if signed else fl.u8
+def products(kind: str, a: str, b: str) -> fl.Graph:
+    """Sums of products of a and b written in one way or another, then perhaps something that follows."""
+    wide = "float32" if a == "bfloat16" else "int32"
 
-    def out(a: Any, b: Any) -> Any:
+    def out(x: Any, y: Any) -> Any:
         if kind == "of batches":
-            return fl.stage(lambda n, i, j: fl.sum(lambda k: fl.cast(a[n, i, k], "int32") * fl.cast(b[n, k, j], "int32")), name="out")
+            return fl.stage(lambda n, i, j: fl.sum(lambda k: fl.cast(x[n, i, k], wide) * fl.cast(y[n, k, j], wide)), name="out")
+        if kind == "transposed":
+            return fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(x[k, i], wide) * fl.cast(y[j, k], wide)), name="out")
         if kind == "one row":
-            return fl.stage(lambda j: fl.sum(lambda k: fl.cast(a[k], "int32") * fl.cast(b[k, j], "int32")), name="out")
-        product = fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(a[i, k], "int32") * fl.cast(b[k, j], "int32")), name="product")
+            return fl.stage(lambda j: fl.sum(lambda k: fl.cast(x[k], wide) * fl.cast(y[k, j], wide)), name="out")
+        if kind == "over two axes":
+            return fl.stage(lambda i, j: fl.sum(lambda n, k: fl.cast(x[n, i, k], wide) * fl.cast(y[n, k, j], wide)), name="out")
+        product = fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(x[i, k], wide) * fl.cast(y[k, j], wide)), name="product")
         return product if kind != "with what follows" else fl.stage(lambda i, j: fl.cast(product[i, j], "float32") * 0.5, name="out")
 
-    left = {"of batches": ("n", "i", "k"), "one row": ("k",)}.get(kind, ("i", "k"))
-    graph = fl.trace(out, None, inputs={"a": first(*left), "b": fl.i8("n", "k", "j") if kind == "of batches" else fl.i8("k", "j")})
-    made = lowered(graph, ExecutionPlan())
-    used = any(isinstance(n, MultiplyFragments) for k in made.kernels for n in walk(k.body))
-    assert used is ("avx512_vnni" in target.features and not signed and kind != "one row")
-    call = compiled(graph, ExecutionPlan())
-    for i, k, j in [(1, 1, 1), (9, 33, 17), (40, 64, 70)]:
+    left = {"of batches": ("n", "i", "k"), "over two axes": ("n", "i", "k"), "one row": ("k",), "transposed": ("k", "i")}.get(kind, ("i", "k"))
+    right = {"of batches": ("n", "k", "j"), "over two axes": ("n", "k", "j"), "transposed": ("j", "k")}.get(kind, ("k", "j"))
+    return fl.trace(out, None, inputs={"x": TYPES[a](*left), "y": TYPES[b](*right)})
+
+
+def used(made: Any) -> set[str]:
+    return {n.intrinsic for k in made.kernels for n in walk(k.body) if isinstance(n, MultiplyFragments)}
+
+
+CHOSEN = [
+    ("sapphirerapids", "uint8", "int8", "reassociates", {"amx_int8"}),
+    ("sapphirerapids", "int8", "int8", "exact", {"amx_int8"}),
+    ("icelake-server", "int8", "uint8", "reassociates", {"avx512_vnni"}),
+    ("skylake-avx512", "uint8", "int8", "reassociates", set()),
+    ("sapphirerapids", "bfloat16", "bfloat16", "reassociates", set()),
+    ("sapphirerapids", "bfloat16", "bfloat16", "precision", {"amx_bf16"}),
+    ("cooperlake", "bfloat16", "bfloat16", "precision", {"avx512_bf16"}),
+    ("haswell", "bfloat16", "bfloat16", "precision", set()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cpu", "a", "b", "allow", "instructions"), CHOSEN)
+def test_the_default_plan_takes_what_the_processor_has(cpu: str, a: str, b: str, allow: str, instructions: set[str]) -> None:
+    """And bfloat16 by instructions that take subnormal numbers for 0 only where the plan allows it."""
+    p = ExecutionPlan.from_yaml(f"target: {{cpu: {cpu}}}\nnumerics: {{allow: {allow}}}")
+    made = lowered(products("alone", a, b), p)
+    assert used(made) == instructions
+    assert made.numerics == ("precision" if instructions and a == "bfloat16" else "exact")
+    again = lowered(products("alone", a, b), ExecutionPlan.from_yaml(made.scheduled.text()))
+    assert again.text() == made.text()
+
+
+WAYS = [
+    ("alone", "int8", "int8", "native"), ("with what follows", "uint8", "int8", "native"), ("of batches", "uint8", "uint8", "native"),
+    ("transposed", "int8", "uint8", "native"), ("over two axes", "bfloat16", "bfloat16", "native"), ("one row", "uint8", "int8", "native"),
+    ("with what follows", "uint8", "int8", "cooperlake"), ("transposed", "int8", "uint8", "cooperlake"), ("of batches", "bfloat16", "bfloat16", "cooperlake"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "a", "b", "cpu"), WAYS)
+def test_the_default_plan_multiplies_narrow_types(kind: str, a: str, b: str, cpu: str) -> None:
+    if cpu != "native" and not here("avx512_bf16"):
+        pytest.skip("this machine cannot run what is made for cooperlake")
+    graph = products(kind, a, b)
+    call = compiled(graph, ExecutionPlan.from_yaml(f"target: {{cpu: {cpu}}}\nnumerics: {{allow: precision}}"))
+    for i, k, j in [(1, 1, 1), (9, 33, 17), (40, 64, 70), (70, 130, 33)]:
         sizes = {"i": i, "k": k, "j": j, "n": 3}
         x, y = (values(t.dtype, tuple(sizes[str(e)] for e in t.shape), k) for t in graph.leaves)
-        np.testing.assert_array_equal(call(x, y), graph.run(x, y))
+        got, want = call(x, y), graph.run(x, y)
+        if a == "bfloat16":
+            scale = abs(x.astype("float64")).max() * abs(y.astype("float64")).max() * 3 * k
+            assert (abs(got - want) <= (3 * k + 2) * np.finfo("float32").eps * scale).all()
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("m", "k", "n", "batch"), [(1, 64, 48, 0), (3, 100, 130, 0), (65, 64, 257, 0), (7, 24, 40, 5)])
+def test_constant_extents_and_weights_known_at_build(m: int, k: int, n: int, batch: int) -> None:
+    """Few rows, many, one; a depth below the instruction's; columns packed when the model is built."""
+    rng = np.random.default_rng(0)
+    w = rng.integers(-128, 128, (k, n)).astype("int8")
+
+    def out(x: Any, y: Any) -> Any:
+        held = fl.constant(w)
+        fixed = fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(x[i, k], "int32") * fl.cast(held[k, j], "int32")), name="fixed")
+        if not batch:
+            return fixed
+        return fixed, fl.stage(lambda b, i, j: fl.sum(lambda k: fl.cast(x[i, k], "int32") * fl.cast(y[b, k, j], "int32")), name="batched")
+
+    graph = fl.trace(out, None, inputs={"x": fl.i8(m, k), "y": fl.i8(max(1, batch), k, n)})
+    x, y = (rng.integers(-128, 128, shape).astype("int8") for shape in ((m, k), (max(1, batch), k, n)))
+    got, want = compiled(graph, ExecutionPlan())(x, y), graph.run(x, y)
+    for found, meant in zip(got, want, strict=True) if batch else [(got, want)]:
+        np.testing.assert_array_equal(found, meant)
 
 
 def test_the_result_may_be_written_in_place() -> None:
