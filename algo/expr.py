@@ -177,8 +177,11 @@ class Expr(OwnOperators, metaclass=_Interned):
             "& | ~ instead of and, or, not",
         )
 
-    def __index__(self) -> int:
-        raise refuse("A103", "an expression where Python needs an integer", "its value is known only when the kernel runs")
+    def _as_number(self) -> Any:
+        why = "its value is known only when the kernel runs"
+        raise refuse("A103", "an expression where Python needs a number", why, "the expression itself, or fl.cast(x, fl.i32)")
+
+    __index__ = __int__ = __float__ = __complex__ = __round__ = __trunc__ = _as_number
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise refuse(

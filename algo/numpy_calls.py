@@ -30,6 +30,12 @@ class OwnOperators:
             return NotImplemented if found is None else found(right if left is self else left)
         raise _refused(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}")
 
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        from .expr import refuse
+
+        why = "its elements are known only when the kernel runs"
+        raise refuse("A103", "a NumPy array of a tensor", why, "the tensor itself", "fl.stack([a, b]) for a list of tensors")
+
     def __array_function__(self, function: Any, types: Any, operands: Any, options: Any) -> Any:
         raise _refused(function.__name__)
 

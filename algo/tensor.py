@@ -118,7 +118,18 @@ class Tensor(OwnOperators, Methods):
             "fl.where(condition, a, b)",
             "fl.cond(condition, f, g)",
             "& | ~ instead of and, or, not",
+            "@fl.function over the function that holds the if or while: the model's own functions and decorated ones may branch on tensors",
         )
+
+    def _as_number(self) -> Any:
+        why = "its value is known only when the kernel runs"
+        raise refuse("A103", f"{self!r} where Python needs a number", why, "the tensor itself, or fl.cast(x, fl.f32)")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        why = "a tensor does not change: what would be another value is another tensor"
+        raise refuse("A106", f"assignment to elements of {self!r}", why, "fl.where(condition, value, x)", "fl.scatter(x, ids, values)")
+
+    __index__ = __int__ = __float__ = __complex__ = __round__ = __trunc__ = _as_number
 
     __hash__ = object.__hash__
 

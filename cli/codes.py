@@ -9,7 +9,8 @@ ALGORITHM: dict[str, str] = {
     ),
     "A102": (
         "Python asked for the truth value of a tensor or of an expression (if, while, and, or, not, a chained comparison). The "
-        "value is known only when the kernel runs: fl.where chooses between two values, & | ~ combine conditions."
+        "value is known only when the kernel runs: fl.where chooses between two values, & | ~ combine conditions. In methods, and in "
+        "functions that are compiled or decorated with @fl.function, but not in those that they call, if and while on tensors work."
     ),
     "A103": (
         "An expression stands where Python needs a number, or something that is no element of a tensor stands in an expression. "

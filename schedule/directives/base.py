@@ -152,9 +152,9 @@ class StepKind(Kind):
                 return reading.fail(
                     tree.place, "P008", asked, "their order matters, so each is an element of its own", ("start each with  - ",)
                 )
-        return reading.fail(
-            tree.place, "P008", f"{shape(tree)} stands where a directive should", f"directives are: {', '.join(DIRECTIVES)}"
-        )
+        tries = ("STAGE: {choose: [[...], [...]]}  chooses between whole lists",) if isinstance(tree, Items) else ()
+        asked, why = f"{shape(tree)} stands where a directive should", f"directives are: {', '.join(DIRECTIVES)}"
+        return reading.fail(tree.place, "P008", asked, why, tries)
 
     def directive(self, key: Leaf, argument: Tree, note: Leaf | None, reading: Reading) -> Any:
         """The directive `key` with its argument, or FAILED."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -41,3 +42,24 @@ def test_operators_take_numpys_operands_from_either_side() -> None:
     found = fl.trace(both, inputs={"x": fl.f32(3)}).run(x)
     for a, b in zip(found, ((row + x) * (x - row), np.float32(2) ** x, 3 * x - x / 2, row < x, x < row), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("use", "code", "hint"),
+    [
+        (lambda x: float(x[0]), "A103", "the tensor itself"),
+        (lambda x: [x] * int(x[0]), "A103", "the tensor itself"),
+        (lambda x: [1, 2][x[0]], "A103", "the tensor itself"),
+        (lambda x: fl.stage(lambda i: math.sin(x[i])), "A103", "the expression itself"),
+        (np.asarray, "A103", "fl.stack"),
+        (lambda x: np.float32(x[0]), "A103", "the tensor itself"),
+        (lambda x: fl.asarray([x[0], x[1]]), "A103", "fl.stack"),
+        (lambda x: x.__setitem__(0, 1), "A106", "fl.scatter"),
+        (lambda x: min(x[0], x[1]), "A102", "@fl.function"),
+    ],
+)
+def test_a_tensor_where_python_needs_a_value(use: Callable[..., Any], code: str, hint: str) -> None:
+    with pytest.raises(fl.AlgorithmError) as caught:
+        fl.trace(lambda x: use(x), inputs={"x": fl.f32(3)})
+    (problem,) = caught.value.problems
+    assert problem.code == code and any(hint in t for t in problem.try_)
