@@ -17,10 +17,11 @@ from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, GpuThreads, Reorder, Rfactor, Tensorize, Tile
 from fluorite.schedule.grouping import Group
 from fluorite.schedule.loop_checks import SHAPING, keeps_order
-from fluorite.schedule.nest import THREAD, Nest, shape
+from fluorite.schedule.nest import THREAD, Nest
 from fluorite.schedule.passes import LAST
 from fluorite.schedule.scheduled import Scheduled
 from fluorite.schedule.sections import NumericsClass
+from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import unscheduled
 
 from .in_place import overwriting

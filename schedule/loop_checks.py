@@ -31,10 +31,11 @@ from .directives import (
 )
 from .grouping import Placement
 from .machine import Machine
-from .nest import UNROLLED, VECTOR, Nest, shape
+from .nest import UNROLLED, VECTOR, Nest
 from .notation.places import NOWHERE
 from .placing import between
 from .recurrences import clock_problems, not_within, placement_problems
+from .shaping import shape
 from .unscheduled import scatters, sorts, unscheduled
 
 SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads, GpuWarps, Tensorize)

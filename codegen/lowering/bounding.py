@@ -10,10 +10,11 @@ from fluorite.algo.extent import Extent, at_most, ceildiv, exact_quotient, nonne
 from fluorite.algo.linear import Ranges, bounds, simplify
 from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
-from fluorite.schedule.nest import TENSOR, THREAD, UNROLLED, VECTOR, shape
+from fluorite.schedule.nest import TENSOR, THREAD, UNROLLED, VECTOR
 from fluorite.schedule.notation.places import NOWHERE
 from fluorite.schedule.regions import Box, Interval, Raw, image, raw_required, required, whole
 from fluorite.schedule.rewrites import pads_of
+from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import sorts, unscheduled
 
 from ..gpu import nests

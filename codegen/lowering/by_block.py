@@ -9,7 +9,8 @@ from fluorite.algo.expr import Expr, as_expr, axis
 from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
 from fluorite.schedule.independent import steps
-from fluorite.schedule.nest import BLOCK, THREAD, Loop, shape
+from fluorite.schedule.nest import BLOCK, THREAD, Loop
+from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import unscheduled
 
 from ..gpu import legality, nests, stepped

@@ -20,7 +20,8 @@ from fluorite.algo.expr import Const, Expr, as_expr, binary
 from fluorite.algo.linear import simplify
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import SoftwarePipeline
-from fluorite.schedule.nest import BLOCK, SERIAL, THREAD, Loop, missing_loop
+from fluorite.schedule.loop_names import missing_loop
+from fluorite.schedule.nest import BLOCK, SERIAL, THREAD, Loop
 
 from ..statements import Allocate, Barrier, CommitGroup, For, Statement, WaitGroup, sequence
 from . import copying, following, looping, placing, prefetching, stepping, tiling

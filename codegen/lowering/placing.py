@@ -11,8 +11,9 @@ from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Fetch, GpuThreads, GpuWarps, StoreIn
 from fluorite.schedule.loop_checks import SHAPING
-from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Guard, Nest, shape, shifted
+from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Guard, Nest, shifted
 from fluorite.schedule.regions import Box
+from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import scatters, sorts, unscheduled
 
 from ..gpu import legality, nests

@@ -10,7 +10,8 @@ from fluorite.algo.expr import Axis, Expr, Op, as_expr, axis, binary
 from fluorite.algo.linear import simplify
 from fluorite.algo.rewriting import axes_of, substitute
 from fluorite.schedule.directives import Prefetch
-from fluorite.schedule.nest import SERIAL, missing_loop
+from fluorite.schedule.loop_names import missing_loop
+from fluorite.schedule.nest import SERIAL
 from fluorite.schedule.regions import Interval, required
 from fluorite.schedule.rewrites import operand
 

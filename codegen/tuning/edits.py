@@ -23,8 +23,9 @@ from fluorite.schedule.directives import (
     Unroll,
     Vectorize,
 )
-from fluorite.schedule.nest import Loop, shape
+from fluorite.schedule.nest import Loop
 from fluorite.schedule.selectors import select
+from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import unscheduled
 
 Chosen = Mapping[str, tuple[Directive, ...]]

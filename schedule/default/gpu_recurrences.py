@@ -12,9 +12,10 @@ from fluorite.algo.stages import Stage
 from ..directives import Directive, Fuse, GpuBlocks, GpuThreads, Reorder, Split
 from ..independent import Shared, independent, steps
 from ..loop_checks import SHAPING
-from ..nest import BLOCK, THREAD, shape
+from ..nest import BLOCK, THREAD
 from ..recurrences import free_axes
 from ..scheduled import Undecided
+from ..shaping import shape
 from ..unscheduled import unscheduled
 from .kernels import Directives
 

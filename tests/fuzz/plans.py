@@ -36,9 +36,10 @@ from fluorite.schedule import (
     Vectorize,
 )
 from fluorite.schedule.graph_sections import Memory, Precision
-from fluorite.schedule.nest import PARALLEL, SERIAL, VECTOR, Nest, shape
+from fluorite.schedule.nest import PARALLEL, SERIAL, VECTOR, Nest
 from fluorite.schedule.recurrences import clock_problems
 from fluorite.schedule.rewrites import operand_axes, rewrite_stage
+from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import scatters, sorts, unscheduled
 
 _WIDTHS = (2, 4, 8, 16)

@@ -12,8 +12,9 @@ from fluorite.schedule import Cache, ComputeAt, Directive, ExecutionPlan, Fusion
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.loop_checks import SHAPING, keeps_order, loop_problems
 from fluorite.schedule.machine import Machine
-from fluorite.schedule.nest import PARALLEL, SERIAL, UNROLLED, VECTOR, Nest, shape, start
+from fluorite.schedule.nest import PARALLEL, SERIAL, UNROLLED, VECTOR, Nest, start
 from fluorite.schedule.scheduled import Scheduled, apply
+from fluorite.schedule.shaping import shape
 from model_zoo import MODELS, graph
 
 MACHINES = {

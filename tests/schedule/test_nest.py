@@ -23,7 +23,8 @@ from fluorite.schedule import (
     Unroll,
     Vectorize,
 )
-from fluorite.schedule.nest import Nest, shape, shifted, start
+from fluorite.schedule.nest import Nest, shifted, start
+from fluorite.schedule.shaping import shape
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_values import index_value

@@ -12,8 +12,9 @@ from fluorite.schedule import Cache, ComputeAt, ComputeRoot, ExecutionPlan, Pack
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.loop_checks import keeps_order
 from fluorite.schedule.machine import Machine
-from fluorite.schedule.nest import shape, start
+from fluorite.schedule.nest import start
 from fluorite.schedule.scheduled import Scheduled, apply
+from fluorite.schedule.shaping import shape
 from model_zoo import MODELS, blur, graph, layer
 
 BLUR = fl.trace(blur, None, inputs={"image": fl.f32("h", "w")})
