@@ -90,12 +90,12 @@ def _link(kernels: Sequence[Kernel], sizes: Mapping[str, int], target: CodeTarge
     from .objects import object_files
     from .tvm_adapter import link
 
-    c_compiler()
+    compiler = c_compiler()
     code = code_names(kernels)
     unique = [k for k in kernels if code[k.name] == k.name]
     with tempfile.TemporaryDirectory(prefix="fluorite-") as folder:
         files = object_files({k.name: emit(k) for k in unique}, sizes, target.dict(), Path(folder))
-        link([*files, entry_object()], path)
+        link([*files, entry_object()], path, compiler)
 
 
 def manifest(compiled: Compiled, name: str) -> dict[str, Any]:

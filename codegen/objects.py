@@ -1,8 +1,9 @@
-"""Object files of kernels, made on all cores: every process takes the largest kernel that nobody has taken yet.
+"""Object files of kernels, made on all cores: every process takes the largest batch that nobody has taken yet.
 
-TVM compiles under Python's global lock, so threads would not do. What a kernel becomes depends on no other kernel, nor on which process
-compiles it. Processes meet in a folder: a kernel is `7.json` until one of them renames it, and `7.o` when it is done. One that fails
-leaves its kernel to the parent, where the failure has a place to be seen.
+A batch is a large kernel or several small ones, which share what LLVM asks for each file. TVM compiles under Python's global lock, so
+threads would not do. What a kernel becomes depends on no other kernel, nor on which process compiles it. Processes meet in a folder: a
+batch is `7.json` until one of them renames it, and `7.o` when it is done. One that fails leaves its batch to the parent, where the failure
+has a place to be seen.
 """
 
 from __future__ import annotations
@@ -18,41 +19,52 @@ from typing import Any
 from .real_functions import CALLS
 from .tvm_adapter import compile_functions, from_json, to_json, write_object
 
-PER_KERNEL, PER_CHARACTER = 0.1, 4.5e-5
+PER_KERNEL, PER_CHARACTER = 0.01, 4.5e-5
 """Seconds that compiling takes: of each kernel, and of each character of its text. Rough; they only decide how many processes to start."""
+BATCH = 8_000
+"""Characters of kernels that are compiled together: some third of a second, so that processes end at about the same time."""
 SHARE = 3.0
 """Seconds of work that pay for one more process, which takes some two seconds to start."""
 
 
 def object_files(functions: Mapping[str, Any], sizes: Mapping[str, int], target: dict[str, Any], folder: Path) -> list[Path]:
-    """The object files of PrimFuncs by name, whose texts have `sizes`, in `folder`, in the order of `functions`.
+    """The object files of PrimFuncs by name, whose texts have `sizes`, in `folder`, one for each of `batches`.
 
     Without functions, one file without code.
     """
-    if not functions:
-        _compile({}, target, folder, 0)
-        return [_object(folder, 0)]
-    order = {name: n for n, name in enumerate(functions)}
+    parts = [{name: functions[name] for name in names} for names in batches({name: sizes[name] for name in functions})]
     (folder / "target").write_text(json.dumps(target), encoding="utf-8")
-    largest = sorted(functions, key=lambda name: -sizes[name])
-    others = helpers(len(functions), sum(sizes.values()))
-    for name in largest:
-        _task(folder, order[name]).write_text(to_json({name: functions[name]}) if others else "", encoding="utf-8")
+    others = min(helpers(len(functions), sum(sizes[name] for name in functions)), len(parts) - 1)
+    for n, part in enumerate(parts):
+        _task(folder, n).write_text(to_json(part) if others else "", encoding="utf-8")
     started = [_started(folder) for _ in range(others)]
     try:
-        for name in largest:
-            if _take(_task(folder, order[name])):
-                _compile({name: functions[name]}, target, folder, order[name])
+        for n, part in enumerate(parts):
+            if _take(_task(folder, n)):
+                _compile(part, target, folder, n)
         for process in started:
             process.wait()
     finally:
         for process in started:
             process.kill()
             process.wait()
-    for name in largest:
-        if not _object(folder, order[name]).exists():
-            _compile({name: functions[name]}, target, folder, order[name])
-    return [_object(folder, n) for n in range(len(functions))]
+    for n, part in enumerate(parts):
+        if not _object(folder, n).exists():
+            _compile(part, target, folder, n)
+    return [_object(folder, n) for n in range(len(parts))]
+
+
+def batches(sizes: Mapping[str, int]) -> list[list[str]]:
+    """Names of what is compiled together, the most work first: nothing else goes with what has BATCH characters itself."""
+    found: list[list[str]] = [[]]
+    room = BATCH
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        if found[-1] and sizes[name] > room:
+            found.append([])
+            room = BATCH
+        found[-1].append(name)
+        room -= sizes[name]
+    return found
 
 
 def helpers(kernels: int, characters: int) -> int:
@@ -114,6 +126,7 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    os._exit(0)  # Python would look for garbage among all that TVM is, which takes longer than a kernel
 
 
-__all__ = ["helpers", "object_files"]
+__all__ = ["batches", "helpers", "object_files"]

@@ -4,6 +4,8 @@ simplifier when nested. Vector reads of scattered elements become calls in the s
 """
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -78,14 +80,17 @@ def _declared_once(text: str) -> str:
 
 
 def own_functions() -> Any:
-    """The pass over host functions. One function of the module carries the text of all that are called."""
+    """The pass over host functions: each carries the text of those that it calls, under names of its own.
+
+    LLVM inlines what is called from one place: if functions shared them, the code of one would depend on what else is in the module.
+    """
     extern = tvm.ir.Op.get("tirx.call_pure_extern")
 
-    @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
-    def run(module: Any, _context: Any) -> Any:
+    def replaced(f: Any, users: Counter[str]) -> Any:
         wanted: set[tuple[str, str, int]] = set()
         gathered: set[gathers.Key] = set()
         looked_up: set[lookups.Key] = set()
+        cpu = str(f.attrs["target"].attrs.get("mcpu", ""))
 
         def own(call: Any) -> Any:
             name = _NAMES.get(getattr(call.op, "name", ""))
@@ -96,28 +101,42 @@ def own_functions() -> Any:
             wanted.add(key)
             return tvm.ir.Call(extern, args=[tvm.ir.StringImm(symbol(*key)), *call.args], ret_ty=call.ty)
 
-        def scattered(load: Any, cpu: str) -> Any:
+        def scattered(load: Any) -> Any:
             if (found := lookups.looked_up(load, cpu)) is not None:
                 looked_up.add(found[1])
             elif (found := gathers.gathered(load, cpu)) is not None:
                 gathered.add(found[1])
             return load if found is None else found[0]
 
-        def replaced(f: Any) -> Any:
-            if not isinstance(f, tirx.PrimFunc):
-                return f
-            rules = [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, partial(scattered, cpu=str(f.attrs["target"].attrs.get("mcpu", ""))))]
-            return f.with_body(tvm_ffi.structural_map(f.body, rules))
+        body = tvm_ffi.structural_map(f.body, [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, scattered)])
+        if not (wanted or gathered or looked_up):
+            return f.with_body(body)
+        texts = [definitions(wanted)]
+        texts += [gathers.definition(*g) for g in sorted(gathered)]
+        texts += [lookups.definition(*t) for t in sorted(looked_up)]
+        text, body = _apart(_declared_once("\n".join(texts)), body, users)
+        carried = tvm.ir.StringImm(text)
+        return f.with_body(tirx.AttrStmt(carried, "pragma_import_llvm", carried, body))
 
-        functions = {v: replaced(f) for v, f in module.functions.items()}
-        for v, f in functions.items():
-            if (wanted or gathered or looked_up) and isinstance(f, tirx.PrimFunc):
-                texts = [definitions(wanted)]
-                texts += [gathers.definition(*g) for g in sorted(gathered)]
-                texts += [lookups.definition(*t) for t in sorted(looked_up)]
-                text = tvm.ir.StringImm(_declared_once("\n".join(texts)))
-                functions[v] = f.with_body(tirx.AttrStmt(text, "pragma_import_llvm", text, f.body))
-                break
+    @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
+    def run(module: Any, _context: Any) -> Any:
+        users: Counter[str] = Counter()
+        functions = {v: replaced(f, users) if isinstance(f, tirx.PrimFunc) else f for v, f in module.functions.items()}
         return tvm.IRModule(functions, attrs=module.attrs)
 
     return run
+
+
+def _apart(text: str, body: Any, users: Counter[str]) -> tuple[str, Any]:
+    """Definitions and the calls of them, renamed where the module has had the name; `users` counts how often."""
+    defined = re.findall(r"^define .*? @(\w+)\(", text, re.MULTILINE)
+    renamed = {name: f"{name}.{users[name]}" for name in defined if users[name]}
+    users.update(defined)
+    if not renamed:
+        return text, body
+    text = re.sub(r"@(\w+)\(", lambda found: f"@{renamed.get(found[1], found[1])}(", text)
+
+    def name(s: Any) -> Any:
+        return tvm.ir.StringImm(renamed[s.value]) if s.value in renamed else s
+
+    return text, tvm_ffi.structural_map(body, (tvm.ir.StringImm, name))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-from fluorite.codegen.entry_object import entry_object
+from fluorite.codegen.entry_object import c_compiler, entry_object
 from fluorite.codegen.narrow_floats import FORMATS
 from fluorite.codegen.tvm_adapter import link, write_object
 from tvm import tirx
@@ -96,7 +96,7 @@ def linked(kernels: Sequence[PrimFunc], entry: bool = True) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         code, path = Path(folder) / "kernels.o", Path(folder) / "kernels.so"
         write_object(built, code)
-        link([code, entry_object()] if entry else [code], path)
+        link([code, entry_object()] if entry else [code], path, c_compiler())
         return path.read_bytes()
 
 

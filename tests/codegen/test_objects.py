@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from fluorite.algo.numerics import compare
 from fluorite.codegen import driver, objects
 from fluorite.codegen.emit import emit
 from fluorite.codegen.target import resolve_target
+from fluorite.codegen.tvm_adapter import compile_functions
 from fluorite.codegen.twins import code_names
 from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.sections import Target
@@ -50,6 +52,7 @@ def agrees(g: Graph, plan: ExecutionPlan | None, **inputs: Any) -> None:
 def test_kernels_of_several_processes_are_one_library(monkeypatch: pytest.MonkeyPatch, others: int, lost: bool) -> None:
     g = graph()
     monkeypatch.setattr(objects, "helpers", lambda *_: others)
+    monkeypatch.setattr(objects, "BATCH", 500)
     if lost:
         monkeypatch.setattr(objects, "_started", _lost)
     rng = np.random.default_rng(0)
@@ -57,7 +60,7 @@ def test_kernels_of_several_processes_are_one_library(monkeypatch: pytest.Monkey
 
 
 def _lost(folder: Path) -> Any:
-    """A process that takes the largest kernel and ends."""
+    """A process that takes the largest batch and ends."""
     code = f"import os; os.rename({str(folder / '0.json')!r}, {str(folder / '0.taken')!r})"
     process = subprocess.Popen([sys.executable, "-c", code])
     process.wait()
@@ -66,7 +69,10 @@ def _lost(folder: Path) -> Any:
 
 def test_who_compiles_a_kernel_makes_no_difference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kernels = driver.lower_variants(graph(), APART, HERE)[0].kernels
-    functions = {k.name: emit(k) for k in kernels}
+    functions, sizes = {k.name: emit(k) for k in kernels}, {k.name: len(k.text()) for k in kernels}
+    monkeypatch.setattr(objects, "BATCH", sorted(sizes.values())[-2])
+    batches = objects.batches(sizes)
+    assert 2 < len(batches) < len(kernels)
     made = []
     for others in (0, 1):
         folder = tmp_path / str(others)
@@ -74,14 +80,56 @@ def test_who_compiles_a_kernel_makes_no_difference(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(objects, "helpers", lambda *_, n=others: n)
         if others:  # leaves everything to the other process
             monkeypatch.setattr(objects, "_take", lambda _: False)
-        files = objects.object_files(functions, {k.name: len(k.text()) for k in kernels}, HERE.dict(), folder)
-        assert others == 0 or len(list(folder.glob("*.taken"))) == len(kernels)
+        files = objects.object_files(functions, sizes, HERE.dict(), folder)
+        assert others == 0 or len(list(folder.glob("*.taken"))) == len(batches)
         made.append([f.read_bytes() for f in files])
-    assert len(made[0]) > 3 and made[0] == made[1]
+    assert made[0] == made[1]
+
+
+def test_small_kernels_go_together_and_the_largest_first() -> None:
+    batches = objects.batches({"a": 30, "b": objects.BATCH + 1, "c": objects.BATCH - 100, "d": 60, "e": 50, "f": 20})
+    assert batches == [["b"], ["c", "d"], ["e", "a", "f"]]
+    assert objects.batches({}) == [[]]
+
+
+def test_what_else_is_compiled_with_a_kernel_makes_no_difference() -> None:
+    """LLVM inlines what has one caller: each kernel has a copy of its own of the functions that it calls."""
+
+    def model(x: Any, y: Any, at: Any) -> Any:
+        near = fl.edge(y)
+        return (
+            fl.stage(lambda i: fl.pow(x[i], 1.5), name="a"),
+            fl.stage(lambda i: fl.pow(fl.exp(y[i]), fl.sin(y[i])) + fl.pow(y[i], x[0]) + fl.exp(-y[i]), name="b"),
+            fl.stage(lambda i: near[at[i]] + near[at[i] + 1], name="c"),
+            fl.stage(lambda i: fl.exp(x[at[i] % 48]) // 2, name="d"),
+        )
+
+    g = fl.trace(model, None, inputs={"x": fl.f32(48), "y": fl.f32(48), "at": fl.i32(48)})
+    plan = ExecutionPlan.from_yaml("fusion: {rest: none}\nschedule: {'*': [{vectorize: {axis: i, width: 16}}]}")
+    functions = {k.name: emit(k) for k in driver.lower_variants(g, plan, HERE)[0].kernels}
+
+    def code(some: dict[str, Any]) -> dict[str, list[str]]:
+        """What is in each function, without the numbers of labels and of constants."""
+        found: dict[str, list[str]] = {}
+        name = ""
+        for line in str(compile_functions(some, HERE.dict()).mod.inspect_source("asm")).splitlines():
+            if (start := re.fullmatch(r"(\w+_compute_):", line)) is not None:
+                found[name := start[1]] = []
+            elif name and re.match(r"\t[a-z]", line):
+                found[name].append(re.sub(r"\.L\w+|#.*", "", line))
+            elif line.startswith(".Lfunc_end"):
+                name = ""
+        return found
+
+    together = code(functions)
+    assert len(together) == len(functions) > 3
+    for name, f in functions.items():
+        alone = code({name: f})
+        assert len(alone) == 1 and alone.items() <= together.items()
 
 
 @pytest.mark.parametrize(
-    ("cores", "kernels", "characters", "others"), [(8, 1, 900, 0), (8, 61, 85_000, 2), (8, 400, 900_000, 7), (1, 400, 900_000, 0)]
+    ("cores", "kernels", "characters", "others"), [(8, 1, 900, 0), (8, 61, 190_000, 2), (8, 400, 900_000, 7), (1, 400, 900_000, 0)]
 )
 def test_small_models_start_no_processes(monkeypatch: pytest.MonkeyPatch, cores: int, kernels: int, characters: int, others: int) -> None:
     monkeypatch.setattr(objects, "_cores", lambda: cores)
