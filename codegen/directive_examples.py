@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fluorite.algo.ops.casts import cast
+from fluorite.algo.ops.functions import exp
 from fluorite.algo.ops.reductions import argmax
 from fluorite.algo.ops.reductions import sum as total
 from fluorite.algo.ops.views import edge
@@ -39,6 +40,12 @@ def transposed(image: Any) -> Any:
 
 def product(a: Any, w: Any) -> Any:
     return stage(lambda i, j: total(lambda k: a[i, k] * w[k, j]), name="product")
+
+
+def weighted(a: Any, w: Any) -> Any:
+    likes = stage(lambda i: total(lambda k: exp(a[i, k])), name="likes")
+    sums = stage(lambda i: total(lambda k: exp(a[i, k]) * w[k]), name="sums")
+    return likes, sums
 
 
 def counted(a: Any, w: Any) -> Any:
@@ -101,6 +108,12 @@ EXAMPLES: dict[str, Example] = {
     "unroll": Example(scaled, _LINE, "", "scaled: [{unroll: {axis: x, factor: 4}}]"),
     "compute_root": Example(blur, _IMAGE, "rows: [{compute_at: {stage: blur, axis: y}}]", "rows: [compute_root]"),
     "compute_at": Example(blur, _IMAGE, "rows: [compute_root]", "rows: [{compute_at: {stage: blur, axis: y}}]"),
+    "compute_with": Example(
+        weighted,
+        {"a": f32(16, 8), "w": f32(8)},
+        "likes: [compute_root], sums: [compute_root]",
+        "likes: [compute_root], sums: [{compute_with: {stage: likes, axis: k}}]",
+    ),
     "compute_inline": Example(blur, _IMAGE, "rows: [compute_root]", "rows: [compute_inline]"),
     "store_at": Example(blur, _IMAGE, f"rows: [{_AT}], {_STRIPS}", f"rows: [{_AT}, {_KEPT}], {_STRIPS}"),
     "fold": Example(

@@ -149,7 +149,8 @@ def kernel_plan(scheduled: Scheduled, group: Group, number: int, suffix: str = "
     outputs = group.outputs
     if machine.is_gpu:  # what is stored whole is in global memory, which only arguments are
         outputs |= {s.id for s in stages if s.id not in group.placements}
-    return KernelPlan(name, stages, outputs, directives, group.placements, machine.is_gpu, machine.features, machine.arch)
+    placed = group.placements, group.companions
+    return KernelPlan(name, stages, outputs, directives, *placed, machine.is_gpu, machine.features, machine.arch)
 
 
 def _is_setup(g: Graph, plan: KernelPlan, fixed: set[int]) -> bool:

@@ -116,6 +116,14 @@ class Allocate:
 
 
 @dataclass(frozen=True)
+class Marked:
+    """The nest of a stage, while it may still move beside that of another one."""
+
+    stage: int
+    body: Statement
+
+
+@dataclass(frozen=True)
 class Deal:
     """parts[p][i] = source[len(parts) * i + p], for `lanes` lanes in each part, as vectors."""
 
@@ -207,7 +215,7 @@ Synchronisation = Barrier | AsyncCopy | CommitGroup | WaitGroup
 Tensors = StartFragments | MultiplyFragments | StoreFragments
 """What the instructions of `schedule.intrinsics` do."""
 
-Statement = Call | Store | Fetch | If | For | While | Sequence | Allocate | Deal | Weave | Comb | Synchronisation | Tensors
+Statement = Call | Store | Fetch | If | For | While | Sequence | Allocate | Marked | Deal | Weave | Comb | Synchronisation | Tensors
 
 
 @dataclass(frozen=True)
@@ -262,7 +270,7 @@ def walk(s: Statement) -> Iterator[Statement]:
             yield from walk(a)
             if b is not None:
                 yield from walk(b)
-        case For(body=b) | While(body=b) | Allocate(body=b):
+        case For(body=b) | While(body=b) | Allocate(body=b) | Marked(body=b):
             yield from walk(b)
         case Sequence(body=parts):
             for p in parts:
@@ -284,6 +292,8 @@ def transform(s: Statement, rule: Callable[[Statement], Statement | None]) -> St
             new = While(s.condition, transform(s.body, rule))
         case Allocate():
             new = Allocate(s.buffer, transform(s.body, rule))
+        case Marked():
+            new = Marked(s.stage, transform(s.body, rule))
         case Sequence():
             new = sequence(*(transform(p, rule) for p in s.body))
         case _:

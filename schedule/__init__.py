@@ -12,6 +12,7 @@ from .directives import (
     ComputeAt,
     ComputeInline,
     ComputeRoot,
+    ComputeWith,
     Directive,
     Fetch,
     FindBest,
@@ -78,8 +79,9 @@ from .selectors import Selector, bind, bound, parse_selector, select
 
 __all__ = [
     "AUTO", "CODES", "DIRECTIVES", "NUMERICS_CLASSES", "Align", "AtMost", "Between", "Buckets", "Cache", "Candidate", "Choose",
-    "ComputeAt", "ComputeInline", "ComputeRoot", "DataParallel", "Device", "Difference", "Directive", "Divides", "ExecutionPlan",
-    "Fetch", "FindBest", "Fold", "Fuse", "Fusion", "GpuBlocks", "GpuLanes", "GpuThreads", "GpuVthreads", "GpuWarps", "Hole",
+    "ComputeAt", "ComputeInline", "ComputeRoot", "ComputeWith", "DataParallel", "Device", "Difference", "Directive", "Divides",
+    "ExecutionPlan", "Fetch", "FindBest", "Fold", "Fuse", "Fusion", "GpuBlocks", "GpuLanes", "GpuThreads", "GpuVthreads", "GpuWarps",
+    "Hole",
     "Layout", "Match", "Memory", "Numerics", "NumericsClass", "OpenHole", "Pack", "Pad", "Parallel", "Parallelism",
     "ParameterFuse", "ParameterServer", "Parameters", "Pipeline", "Place", "Pow2", "Precision", "PrecisionOverride",
     "Prefetch", "Range", "Ref",

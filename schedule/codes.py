@@ -184,6 +184,10 @@ CODES: dict[str, str] = {
         "asynchronous copies bring tiles from global to shared memory as they are, 4, 8 or 16 bytes at a time, on NVIDIA's sm_80 and "
         "later. A stage that computes something, or reads what the same kernel makes, is no copy."
     ),
+    "P266": (
+        "compute_with makes one nest of the loops of two stages. Neither needs the other, both are computed at the same place, and their "
+        "loops agree in extent and kind, outermost first, down to the one that is named, which lies outside the vectors."
+    ),
     "P269": "float16, bfloat16 and the float8 types are computed on processors so far: code for devices does not convert their bits yet.",
     "P270": (
         "The stages of a recurrence or loop are one kernel on a GPU, computed step by step or turn by turn. Blocks do not wait for one "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from fluorite.algo.errors import PlanError, Problem
@@ -11,7 +11,7 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.ordering import units
 from fluorite.algo.stages import Stage
 
-from .directives import ComputeAt, StoreAt
+from .directives import ComputeAt, ComputeWith, StoreAt
 from .notation.places import NOWHERE, Place
 from .running_order import running_order
 
@@ -37,6 +37,15 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class Companion:
+    """The loops of stage `leader` down to `loop` are this stage's too."""
+
+    leader: int
+    loop: str
+    directive: ComputeWith
+
+
+@dataclass(frozen=True)
 class Apart:
     """Two stages that must not share a kernel: the stages that compute each of them (its readers, if it is written into these)."""
 
@@ -48,11 +57,12 @@ class Apart:
 
 @dataclass(frozen=True)
 class Group:
-    """The stages of one kernel in producer order, those of them that others need, and where members are computed."""
+    """The stages of one kernel in producer order, those of them that others need, where members are computed, whose loops they share."""
 
     stages: tuple[int, ...]
     outputs: frozenset[int]
     placements: Mapping[int, Placement]
+    companions: Mapping[int, Companion] = field(default_factory=dict)
 
 
 def group_stages(
@@ -61,12 +71,13 @@ def group_stages(
     together: Sequence[Sequence[int]],
     apart: Sequence[Apart] = (),
     places: Sequence[Place] = (),
+    companions: Mapping[int, Companion] | None = None,
 ) -> tuple[Group, ...]:
     """Kernels in an order in which each finds its inputs. Raises PlanError for one that encloses a stage outside it, or breaks `never`.
 
     `places` are those of the groups of `together` in the plan.
     """
-    home = {s.id: s.id for s in g.stages}
+    home, beside = {s.id: s.id for s in g.stages}, companions or {}
 
     def root(i: int) -> int:
         while home[i] != i:
@@ -75,6 +86,8 @@ def group_stages(
 
     for i, p in placements.items():
         home[root(i)] = root(p.owner)
+    for i, c in beside.items():
+        home[root(i)] = root(c.leader)
     for unit in units(g.stages):
         for s in unit[1:]:
             home[root(s.id)] = root(unit[0].id)
@@ -90,12 +103,14 @@ def group_stages(
         raise PlanError(problems)
     asked = {i: place for group, place in zip(together, places, strict=False) for i in group}
     asked |= {i: p.directive.at() for i, p in placements.items() if p.directive is not None and p.directive.at().line}
+    asked |= {i: c.directive.at() for i, c in beside.items() if c.directive.at().line}
     order = _ordered(g, root, members_of, asked)
     groups = []
     for r in order:
         inside = set(members_of[r])
         outputs = frozenset(i for i in inside if i in g.outputs or any(c.id not in inside for c in g.consumers[i]))
-        groups.append(Group(tuple(members_of[r]), outputs, {i: placements[i] for i in members_of[r] if i in placements}))
+        placed = {i: placements[i] for i in members_of[r] if i in placements}
+        groups.append(Group(tuple(members_of[r]), outputs, placed, {i: beside[i] for i in members_of[r] if i in beside}))
     return tuple(groups)
 
 

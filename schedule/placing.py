@@ -9,7 +9,7 @@ from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Leaf, Stage
 
-from .directives import ComputeAt, Directive, Fold, StoreAt
+from .directives import ComputeAt, ComputeWith, Directive, Fold, StoreAt
 from .grouping import Keeping, Placement
 from .pool import Pool
 from .selectors import bound, select
@@ -33,7 +33,7 @@ def placements_of(
             problems += error.problems
             continue
         later = g.positions[owner.id] < g.positions[s.id]  # round a loop each comes after the other, in a turn only one does
-        out[s.id] = Placement(owner.id, d.axis, d, after=later and _reaches(g, owner.id, s.id))
+        out[s.id] = Placement(owner.id, d.axis, d, after=later and reaches(g, owner.id, s.id))
     for s in g.stages:
         for kept in (d for d in chosen.get(s.path, ()) if isinstance(d, StoreAt | Fold)):
             try:
@@ -50,21 +50,22 @@ def placements_of(
 
 
 def _owner(g: Graph, s: Stage, d: ComputeAt, key: str | None, peers: Pool[Stage]) -> Stage:
-    owner = _named(g, s, d, key, peers)
+    owner = named(g, s, d, key, peers)
     place = d.at("stage")
     if owner.id == s.id:
         asked, why = f"{s.name} cannot be computed at itself", "compute_at names a reader of the stage"
         raise PlanError([place.problem("P204", asked, why, path=s.path, source=s.source)])
-    if not _reaches(g, s.id, owner.id):
+    if not reaches(g, s.id, owner.id):
         readers = tuple(t.name for t in g.consumers[s.id])[:3]
-        if _reaches(g, owner.id, s.id):
+        if reaches(g, owner.id, s.id):
             return owner
         asked, why = f"{s.name} cannot be computed at {owner.name}", f"{owner.name} does not need it"
         raise PlanError([place.problem("P204", asked, why, readers, path=s.path, source=s.source)])
     return owner
 
 
-def _named(g: Graph, s: Stage, d: ComputeAt | StoreAt, key: str | None, peers: Pool[Stage]) -> Stage:
+def named(g: Graph, s: Stage, d: ComputeAt | ComputeWith | StoreAt, key: str | None, peers: Pool[Stage]) -> Stage:
+    """The stage that a directive of s names; `key` is the selector by which the plan named s."""
     text = bound(d.stage, key, s, d.at("stage")) if key else d.stage
     return select(text, peers, d.at("stage"), g.name, scopes=False)[0]
 
@@ -73,7 +74,7 @@ def _keeping(
     g: Graph, s: Stage, d: StoreAt, placements: Mapping[int, Placement], key: str | None, peers: Pool[Stage]
 ) -> Keeping:
     """store_at names the stage that compute_at names, or the one at whose loop that stage is computed."""
-    at, home = placements[s.id], _named(g, s, d, key, peers)
+    at, home = placements[s.id], named(g, s, d, key, peers)
     outer = placements.get(at.owner)
     if at.after:
         why = f"it follows {g.path_of(at.owner)}, which it reads, so all of it is stored anyway"
@@ -112,7 +113,7 @@ def between(g: Graph, start: int, end: int) -> set[int]:
     return (forward & backward) - {start, end}
 
 
-def _reaches(g: Graph, start: int, goal: int) -> bool:
+def reaches(g: Graph, start: int, goal: int) -> bool:
     """Whether goal reads start, directly or not."""
     return start == goal or goal in _reached(start, lambda i: (c.id for c in g.consumers[i]), _within(g, start, goal))
 

@@ -13,7 +13,7 @@ from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 
-from .directives import Cache, ComputeAt, ComputeInline, ComputeRoot, FindBest, Pack, Rfactor, StageIn
+from .directives import Cache, ComputeAt, ComputeInline, ComputeRoot, ComputeWith, FindBest, Pack, Rfactor, StageIn
 from .matching import assign
 from .notation.places import Place
 from .notation.records import default
@@ -251,7 +251,7 @@ def _owners(entries: Sequence[ScheduleEntry], claims: dict[int, list[Stage]], gr
     for n, some in claims.items():
         for s in some:
             for d in _directives(entries[n]):
-                if isinstance(d, ComputeAt) and isinstance(d.stage, str):
+                if isinstance(d, ComputeAt | ComputeWith) and isinstance(d.stage, str):
                     try:
                         yield s.id, select(bound(d.stage, entries[n].selectors[0], s), peers[s.method], scopes=False, hints=False)[0].id
                     except PlanError:

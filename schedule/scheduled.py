@@ -10,6 +10,7 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.numerics import NO_CASTS, Casts
 from fluorite.algo.stages import Stage
 
+from .companions import companions_of
 from .directives import Cache, ComputeInline, ComputeRoot, Directive, FindBest, Layout, Pack, Pad, Rfactor, StageIn
 from .externs import extern_problems
 from .grouping import Apart, Group, Placement, group_stages
@@ -110,7 +111,7 @@ class _Work:
         while True:
             done = False
             for match in self._matches(missing_ok=True).values():
-                for n, d in _in_order(match.entry.do) if match.entry.do != AUTO else ():
+                for n, d in in_order(match.entry.do) if match.entry.do != AUTO else ():
                     if (match.stage.path, n) not in self.rewritten:
                         self.rewritten.add((match.stage.path, n))
                         self._rewrite(self._current(match.stage), d, "rewrites")
@@ -176,7 +177,7 @@ class _Work:
             self.plan.numerics.allows("precision") or bool(casts),
         )
         made = default(self.graph, undecided)
-        remaining = {path: rewrites for path, ds in made.items() if (rewrites := [d for _, d in _in_order(ds)])}
+        remaining = {path: rewrites for path, ds in made.items() if (rewrites := [d for _, d in in_order(ds)])}
         while True:
             ids = {s.path: s.id for s in self.graph.stages}
             ready = [path for path in remaining if path in ids]  # the others are of stages that these make
@@ -255,11 +256,14 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default,
     work.problems += extern_problems(work.graph, work.chosen, work.placements(), together, machine)
     work.inline()
     placements = work.placements()
+    companions, strays = companions_of(work.graph, work.chosen, work.key_of, placements)
+    work.problems += strays
     groups: tuple[Group, ...] = ()
     if not work.problems:
         try:
             never = [Apart(work.computed_in(a.id), work.computed_in(b.id), (a.path, b.path), place) for a, b, place in apart]
-            groups = group_stages(work.graph, placements, [ids for ids, _ in together], never, [place for _, place in together])
+            places = [place for _, place in together]
+            groups = group_stages(work.graph, placements, [ids for ids, _ in together], never, places, companions)
         except PlanError as error:
             work.problems += error.problems
     directives = {s.id: work.chosen.get(s.path, ()) for s in work.graph.stages}
@@ -267,7 +271,7 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default,
     return Scheduled(graph, work.graph, plan, machine, groups, directives, work.chosen, work.decided_by, problems, steps, casts)
 
 
-def _in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:
+def in_order(ds: Sequence[Directive]) -> list[tuple[int, Directive]]:
     """The rewrites among the directives, in the order in which they compose: reads are redirected before the body moves elsewhere."""
     rank = {StageIn: 0, Pack: 1, Cache: 2, FindBest: 3, Rfactor: 4, Layout: 5}
     found = [(n, d) for n, d in enumerate(ds) if isinstance(d, REWRITES) or getattr(d, "tail", "") == "pad"]

@@ -9,6 +9,7 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 
 from .directives import (
+    ComputeWith,
     Directive,
     Fetch,
     Fold,
@@ -46,6 +47,9 @@ def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:
         case StoreAt() | Fold() if gpu:
             asked, why = f"{d.label()} on a GPU", "iterations run at the same time there, so none can use what one before it made"
             try_ = ("store_in: shared", "target: {kind: llvm}")
+        case ComputeWith() if gpu:
+            asked, why = "compute_with on a GPU", "two nests in one are not built there yet"
+            try_ = ("fl.reduce of a tuple, which makes both in one nest", "target: {kind: llvm}")
         case GpuBlocks() | GpuThreads() | GpuWarps() | Fetch() if not gpu:
             asked, why = f"{d.label()} on a CPU", "a CPU has no blocks of threads"
         case StoreIn(memory="shared") if not gpu:

@@ -16,6 +16,7 @@ from fluorite.schedule.nest import Nest
 from fluorite.schedule.passes import LAST
 
 from ..allocation import hoist_allocations
+from ..common_parts import common_once
 from ..gpu import legality, nests
 from ..interleaving import Shapes, interleaved
 from ..partition import partition
@@ -24,13 +25,14 @@ from ..sharing import computed_once
 from ..shortening import shortened
 from ..statements import Kernel, Statement, allocations
 from ..strides import combed
-from . import assembling
+from . import assembling, companions
 from .context import Context, KernelPlan
 
 PASSES: dict[str, Callable[[Statement, Context], Statement]] = {
     "loops": lambda body, _: body,
     "partition": lambda body, work: partition(body) if work.plan.gpu else shortened(partition(body), _dtypes(work, body)),
     "allocation": lambda body, _: hoist_allocations(body),
+    "common": lambda body, work: body if work.plan.gpu else common_once(body, _dtypes(work, body)),
     "phases": lambda body, work: body if work.plan.gpu else _in_lanes(body, work),
     "sharing": lambda body, work: body if work.plan.gpu else computed_once(body, _dtypes(work, body)),
 }
@@ -43,7 +45,7 @@ def lower(
     """The kernel after pass `last`, the problems that keep it from existing, and the nests that were made (for messages and for `show`)."""
     work = Context(graph, plan, native)
     try:
-        body = assembling.roots(work)
+        body = companions.run_together(work, assembling.roots(work))
     except PlanError as error:
         return None, list(dict.fromkeys([*work.problems, *error.problems])), work.nests
     if plan.gpu:

@@ -11,7 +11,7 @@ from fluorite.algo.extent import Extent
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive
-from fluorite.schedule.grouping import Placement
+from fluorite.schedule.grouping import Companion, Placement
 from fluorite.schedule.nest import Loop, Nest
 from fluorite.schedule.regions import Box
 
@@ -30,6 +30,7 @@ class KernelPlan:
     outputs: frozenset[int]
     directives: Mapping[int, tuple[Directive, ...]]
     placements: Mapping[int, Placement]
+    companions: Mapping[int, Companion] = field(default_factory=dict)
     gpu: bool = False
     features: tuple[str, ...] = ()  # of the processor, that code may use
     arch: int = 0  # of the GPU
@@ -71,6 +72,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self.by_id: Mapping[int, Stage] = {s.id: s for s in self.plan.stages}
+        self.runs_together = {*self.plan.companions, *(c.leader for c in self.plan.companions.values())}
 
     def overwrites(self, s: Stage) -> bool:
         """Whether the stage is the new value of state and reads the old one, so that it is best stored over it, each element once."""

@@ -14,7 +14,7 @@ from fluorite.schedule.directives import Parallel, Vectorize
 from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
 from fluorite.schedule.regions import Box
 
-from ..statements import Allocate, Buffer, For, If, Statement, sequence
+from ..statements import Allocate, Buffer, For, If, Marked, Statement, sequence
 from . import (
     bounding,
     checks,
@@ -93,7 +93,8 @@ def followers(work: Context, boxes: Mapping[int, Box]) -> list[Statement]:
 
 def nest(work: Context, p: Placed) -> Statement:
     """All loops of a stage, inside the memory that is kept around them."""
-    return if_taken(work, p, unasked(work, p))
+    made = if_taken(work, p, unasked(work, p))
+    return Marked(p.stage.id, made) if p.stage.id in work.runs_together else made
 
 
 def if_taken(work: Context, p: Placed, body: Statement) -> Statement:

@@ -1,7 +1,8 @@
-"""Statements as they are at another iteration of a loop around them."""
+"""Statements with other expressions in them, as they are at another iteration of a loop around them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from fluorite.algo.expr import Axis, Expr, binary
@@ -27,9 +28,11 @@ from ..statements import (
 
 def moved(s: Statement, var: Axis, by: Expr) -> Statement:
     """The statement as it is where the loop variable is larger by `by`."""
+    return changed(s, lambda e: simplify(substitute(e, {var: binary("add", var, by)}), {}))
 
-    def at(e: Expr) -> Expr:
-        return simplify(substitute(e, {var: binary("add", var, by)}), {})
+
+def changed(s: Statement, at: Callable[[Expr], Expr]) -> Statement:
+    """The statement with every expression in it changed."""
 
     def all_at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(map(at, index))
@@ -58,4 +61,4 @@ def moved(s: Statement, var: Axis, by: Expr) -> Statement:
     return transform(s, rule)
 
 
-__all__ = ["moved"]
+__all__ = ["changed", "moved"]

@@ -13,6 +13,7 @@ from fluorite.schedule.directives import (
     ComputeAt,
     ComputeInline,
     ComputeRoot,
+    ComputeWith,
     Directive,
     Fuse,
     Pack,
@@ -156,6 +157,8 @@ def _instead(path: str, d: Directive, ds: Sequence[Directive], chosen: Chosen, a
             yield ()
             if _can_inline(path, around):
                 yield (ComputeInline(),)
+        case ComputeWith():
+            yield ()
         case ComputeInline():
             yield from _placed(path, chosen, around)
             yield ()

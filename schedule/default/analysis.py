@@ -25,9 +25,15 @@ def cost(s: Stage) -> int:
     total = 0
     combiner = s.reduction.combiner if s.reduction is not None else None
     for n in dict.fromkeys(n for e in (s.value, *(combiner.results if combiner is not None else ())) for n in walk(e)):
-        if isinstance(n, Op) and not (n.weak and n.dtype == "int32"):
-            total += 0 if n.op in FREE else EXPENSIVE.get(n.op, TRANSCENDENTAL if n.op in REAL else 1)
+        total += price(n)
     return total
+
+
+def price(n: Expr) -> int:
+    """A rough number of vector instructions for an operation, without its operands."""
+    if not isinstance(n, Op) or (n.weak and n.dtype == "int32") or n.op in FREE:
+        return 0
+    return EXPENSIVE.get(n.op, TRANSCENDENTAL if n.op in REAL else 1)
 
 
 def written_out(e: Expr, inlined: Mapping[int, int]) -> int:

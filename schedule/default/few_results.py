@@ -7,17 +7,21 @@ results (the weights of a stencil) read what the caches still hold of the row, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fluorite.algo.expr import Axis
 from fluorite.algo.extent import volume
 from fluorite.algo.stages import Stage
 
-from ..directives import ComputeAt, Directive, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
+from ..directives import ComputeAt, ComputeWith, Directive, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
 from ..typical import TYPICAL, guess
 from .analysis import axes_of_index, cost, known, last_axis_is_contiguous, work
 from .kernels import Directives, picks
+
+if TYPE_CHECKING:
+    from .siblings import Family
 
 LEAST = 1 << 18
 """Evaluations that pay for starting threads and for the second reduction."""
@@ -77,10 +81,75 @@ def in_one_pass(
 
     Blocks of `height` rows follow another stage at `place`; without it they are shared out among the threads.
     """
+    return _passing(s, machine, over, _loops(s, over), height, place)
+
+
+def in_one_nest(family: Family, machine: Machine, over: Pass) -> dict[str, Directives]:
+    """Directives for several reductions that go over the same elements in the loops of one: the leader, which `over` is of."""
+    leader, made = family.leader, dict[str, Directives]()
+    loops = _loops(leader, over)
+    for s in family.members:
+        own = family.axes.get(s.id)
+        mine = loops if own is None else loops.of(own)
+        its = Pass(mine.rows, mine.lanes, over.vectors)
+        found = _passing(s, machine, its, replace(mine, with_tasks=True))
+        if own is not None:
+            tasks = f"{leader.path}/tasks"
+            partial = ComputeWith(stage=f"/{tasks}/partial", axis=loops.innermost(over))
+            found[f"{s.path}/tasks"] += (ComputeWith(stage=f"/{tasks}", axis=loops.task),)
+            found[f"{s.path}/tasks/partial"] += (partial,)
+        made |= found
+    return made
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The loops of partial results, outermost first: blocks of rows (only `with_tasks` in a place that is said), what is `long`, the lanes,
+    and inside these what is `short` and then the results, which are unrolled."""
+
+    rows: Axis
+    long: tuple[Axis, ...]
+    lanes: Axis
+    short: tuple[Axis, ...]
+    results: tuple[Axis, ...]
+    with_tasks: bool = False
+
+    def of(self, axes: Mapping[Axis, Axis]) -> Loops:
+        """The same loops of another stage."""
+        long, short, results = (tuple(axes[a] for a in some) for some in (self.long, self.short, self.results))
+        return replace(self, rows=axes[self.rows], long=long, lanes=axes[self.lanes], short=short, results=results)
+
+    @property
+    def task(self) -> str:
+        return f"{self.rows.name}_outer"
+
+    @property
+    def names(self) -> list[str]:
+        """Down to the vectors."""
+        name = {self.rows: f"{self.rows.name}_inner", self.lanes: f"{self.lanes.name}_outer"}
+        tasks = [self.task] if self.with_tasks else []
+        return tasks + [name.get(a, a.name) for a in (*self.long, self.lanes, *self.short, *self.results)]
+
+    def innermost(self, over: Pass) -> str:
+        """The innermost loop outside the vectors."""
+        return "jv" if over.vectors > 1 else self.names[-1]
+
+
+def _loops(s: Stage, over: Pass) -> Loops:
+    assert s.reduction is not None
+    others = [a for a in s.reduction.axes if a is not over.lanes]
+    brief = {a for a in others if a is not over.rows and known(s.ranges[a], TYPICAL) <= _SHORT}
+    long, short = (tuple(a for a in others if (a in brief) == is_brief) for is_brief in (False, True))
+    return Loops(over.rows, long, over.lanes, short, s.axes)
+
+
+def _passing(
+    s: Stage, machine: Machine, over: Pass, loops: Loops, height: int | None = None, place: ComputeAt | None = None
+) -> dict[str, Directives]:
     assert s.reduction is not None
     block = height or max(1, known(s.ranges[over.rows], TYPICAL) // (PARTS * machine.cores))
     tasks, lanes = f"{s.path}/tasks", machine.lanes(s.dtype)
-    task, width = f"{over.rows.name}_outer", f"{over.lanes.name}_inner"
+    task, width = loops.task, f"{over.lanes.name}_inner"
     own = [a.name for a in s.axes]
     few = max(2, lanes // 2)
     at = ComputeAt(stage="/" + tasks, axis=task)
@@ -91,7 +160,7 @@ def in_one_pass(
             *((Reorder(task, *own),) if own else ()),
             place or Parallel(task),
         ),
-        f"{tasks}/partial": (at, StoreIn("stack"), *_lanes_inside(s, over, own, lanes)),
+        f"{tasks}/partial": (at, StoreIn("stack"), *_lanes_inside(over, loops, lanes)),
         f"{tasks}/few": (
             at,
             StoreIn("stack"),
@@ -103,18 +172,14 @@ def in_one_pass(
     }
 
 
-def _lanes_inside(s: Stage, over: Pass, own: list[str], lanes: int) -> Directives:
+def _lanes_inside(over: Pass, loops: Loops, lanes: int) -> Directives:
     """Over the rows of the block: along the row, then what is short, then the results, all of them next to each other."""
-    assert s.reduction is not None
-    name = {over.rows: f"{over.rows.name}_inner", over.lanes: f"{over.lanes.name}_outer"}
-    others = [a for a in s.reduction.axes if a is not over.lanes]
-    brief = {a for a in others if a is not over.rows and known(s.ranges[a], TYPICAL) <= _SHORT}
-    long, short = [a for a in others if a not in brief], [a for a in others if a in brief]
     width = f"{over.lanes.name}_inner"
     out: list[Directive] = [Split(width, lanes, into=("jv", "lane"))] if over.vectors > 1 else []
     inner = ["jv", "lane"] if over.vectors > 1 else [width]
-    out += [Reorder(*(name.get(a, a.name) for a in (*long, over.lanes, *short)), *own, *inner)]
-    return (*out, *map(Unroll, (*(a.name for a in short[-1:]), *own, *inner[:-1])), Vectorize(inner[-1]))
+    out += [Reorder(*loops.names, *inner)]
+    unrolled = (*(a.name for a in loops.short[-1:]), *(a.name for a in loops.results), *inner[:-1])
+    return (*out, *map(Unroll, unrolled), Vectorize(inner[-1]))
 
 
-__all__ = ["Pass", "in_one_pass", "one_pass"]
+__all__ = ["Loops", "Pass", "in_one_nest", "in_one_pass", "one_pass"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
@@ -23,6 +23,8 @@ from .chosen import Chosen
 from .inlining import after_inlining, inline_scaled, inline_windows
 from .joint_passes import joint_passes
 from .kernels import Directives
+from .one_nest import run_together
+from .siblings import Family, families
 
 _STRIP_WINDOW = 64
 
@@ -45,11 +47,24 @@ def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]
     inline_windows(chosen)
     first = stage_margins(chosen)
     inline_scaled(chosen)
+    related = families(chosen)
+    of_one_pass = [f for f in related if chosen.one_pass(f.leader) is not None]
+    schedule_families(chosen, of_one_pass)
     joint_passes(chosen)
     for s in reversed(chosen.graph.stages):
         if chosen.free(s):
             schedule_kernel(chosen, s)
+    run_together(chosen, [f for f in related if f not in of_one_pass])
     return {**chosen.directives, **{path: (d, *chosen.directives.get(path, ())) for path, d in first.items()}}
+
+
+def schedule_families(chosen: Chosen, families: Sequence[Family]) -> None:
+    """Sums to a few numbers that go over the same images: one kernel each family."""
+    for family in families:
+        over = chosen.one_pass(family.leader)
+        assert over is not None
+        chosen.placed |= family.ids
+        chosen.directives |= few_results.in_one_nest(family, chosen.machine, over)
 
 
 def stage_margins(chosen: Chosen) -> dict[str, Directive]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .base import DIRECTIVES, STEPS, Directive
 from .gpu import Fetch, GpuBlocks, GpuThreads, GpuWarps
 from .later import GpuLanes, GpuVthreads
-from .loops import ComputeAt, ComputeInline, ComputeRoot, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
+from .loops import ComputeAt, ComputeInline, ComputeRoot, ComputeWith, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from .pipelining import SoftwarePipeline
 from .rewrites import Cache, FindBest, Pack, Rfactor, StageIn
 from .storage import Align, Fold, Layout, Pad, Prefetch, StoreAt
@@ -19,6 +19,7 @@ __all__ = [
     "ComputeAt",
     "ComputeInline",
     "ComputeRoot",
+    "ComputeWith",
     "Directive",
     "Fetch",
     "FindBest",

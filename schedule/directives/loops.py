@@ -216,6 +216,26 @@ class ComputeAt(Directive):
 
 
 @dataclass(frozen=True)
+class ComputeWith(Directive):
+    """Run the loops of this stage together with those of `stage` down to loop `axis` of that one: one loop, in it the work of both.
+
+    Legal for stages neither of which needs the other, computed at the same place: both by themselves, or both at one loop, which may be
+    one that two stages share. Their loops agree down to `axis`, one by one, in extent and kind, and that one is outside vectors; a loop may
+    belong to a reduction of the one stage and not of the other. Puts both into one kernel. Exact: each sum keeps its order.
+    Gains: what both compute in an iteration is computed once, and what both read is read once.
+    Costs: registers and cache hold what is under way of both.
+    """
+
+    before: ClassVar[str] = "for y, x: for k: a[y, x] += f(k)\nfor y, x: for k: b[y, x] += f(k) * g(k)"
+    after: ClassVar[str] = (
+        "b: [{compute_with: {stage: a, axis: k}}]\n  for y, x: for k\n    f = f(k)\n    a[y, x] += f\n    b[y, x] += f * g(k)"
+    )
+
+    stage: Selector
+    axis: Name
+
+
+@dataclass(frozen=True)
 class ComputeInline(Directive):
     """Write this stage's expression into every place that reads it; it has no loops and no memory of its own.
 
