@@ -30,11 +30,27 @@ made = fl.compile(out, inputs={"x": fl.f32("n")})
 assert (made(np.ones(5, np.float32)) == 3).all()
 print("tvm" in sys.modules)
 """
+TOGETHER = """
+import sys, time
+from pathlib import Path
+from fluorite.codegen import compiled
+link = compiled._link
+def both_then_link(*given):
+    Path(sys.argv[1], sys.argv[2]).touch()
+    deadline = time.monotonic() + 200
+    while len(list(Path(sys.argv[1]).iterdir())) < 2:
+        assert time.monotonic() < deadline, "the other one does not build"
+        time.sleep(0.01)
+    link(*given)
+compiled._link = both_then_link
+"""
+"""Neither makes its library before both have found that there is none."""
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
+def start(folder: Path, before: str = "", *given: object) -> subprocess.Popen[str]:
     environment = {**os.environ, "FLUORITE_CACHE": str(folder)}
-    return subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", before + PROGRAM, *map(str, given)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def ended(process: subprocess.Popen[str]) -> str:
@@ -44,12 +60,14 @@ def ended(process: subprocess.Popen[str]) -> str:
 
 
 def test_two_builds_at_once_and_a_third_that_finds_all_ready(tmp_path: Path) -> None:
-    both = [start(tmp_path), start(tmp_path)]
+    cache, meeting = tmp_path / "cache", tmp_path / "meeting"
+    meeting.mkdir()
+    both = [start(cache, TOGETHER, meeting, name) for name in "ab"]
     assert [ended(p) for p in both] == ["True", "True"]
-    libraries = list(tmp_path.rglob("*.so"))
-    assert len(libraries) == 1 and not [f for f in tmp_path.rglob(".*") if f.is_file()], "no half-written file is left"
+    libraries = list(cache.rglob("*.so"))
+    assert len(libraries) == 1 and not [f for f in cache.rglob(".*") if f.is_file()], "no half-written file is left"
     written = libraries[0].read_bytes()
-    assert ended(start(tmp_path)) == "False"
+    assert ended(start(cache)) == "False"
     assert libraries[0].read_bytes() == written
 
 
