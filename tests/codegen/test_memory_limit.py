@@ -123,6 +123,14 @@ def test_other_extents_are_checked_at_the_call(tmp_path: Path) -> None:
             model(*inputs(512))
 
 
+def test_a_call_that_check_cannot_make_is_told_once() -> None:
+    """Not once for each of its results."""
+    graph = fl.trace(lambda x: (fl.exp(x), fl.sin(x), fl.cos(x)), inputs={"x": fl.f32("n")})
+    report = fl.check(graph, plan(limit="1KiB"), extents={"n": 512})
+    (wrong,) = [c for c in report.cases if not c.ok and c.extents["n"] == 512]
+    assert "the plan's limit is 1 KiB" in wrong.result.why
+
+
 class Wide(fl.Program):
     def __init__(self) -> None:
         self.up = fl.nn.Linear(64, 256)
