@@ -123,13 +123,13 @@ class Builder:
 
     def snapshot(self) -> dict[str, Any]:
         """All that has been made so far."""
-        return {f.name: copy(getattr(self, f.name)) for f in fields(self)}
+        return {f.name: _kept(getattr(self, f.name)) for f in fields(self)}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Forget what was made since. Its numbers are not given again."""
         for name, value in saved.items():
             if name != "next_id":
-                setattr(self, name, copy(value))
+                setattr(self, name, _kept(value))
 
     def leaf(
         self, kind: str, path: str, shape: Sequence[Extent], dtype: str, names: Sequence[str | None], value: Any = None, source: str = "",
@@ -145,6 +145,11 @@ class Builder:
             stage = replace(stage, counts=tuple((n, self.counts[n]) for n in used))
         self.stages[stage.id] = stage
         return Direct(stage.id, stage.extents, stage.dtype, stage.axis_names, stage.name, self)
+
+
+def _kept(value: Any) -> Any:
+    """A container as it is now; all else is never changed, and told apart by identity."""
+    return copy(value) if isinstance(value, dict | list | set) else value
 
 
 R = TypeVar("R")

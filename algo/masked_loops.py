@@ -116,9 +116,16 @@ def _within_turn(group: int, stages: Mapping[int, Stage]) -> dict[int, Stage]:
 
 
 def _recurs(group: int, stages: Mapping[int, Stage]) -> bool:
-    """Whether what a loop is given depends on what it makes."""
+    """Whether what a loop is given depends on what it makes: for other positions, or by way of other stages."""
     mine = {i for i, s in stages.items() if group in s.loops}
+    if any(r.source in mine and _elsewhere(r, stages[i]) for i in mine for r in stages[i].reads):
+        return True
     return bool(mine & _behind((i for m in mine for i in stages[m].sources if i not in mine), stages))
+
+
+def _elsewhere(r: Read, s: Stage) -> bool:
+    """Whether a stage reads at another position than its own of the leading axis. (Some have none: whether any position goes on.)"""
+    return bool(r.index and s.axes) and r.index[0] is not s.axes[0]
 
 
 __all__ = ["Waiting", "masked"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .clock import delay
+from .row_turns import RowTurn, row_turns
 from .stages import Stage
 
 
@@ -65,13 +66,14 @@ def units(stages: Iterable[Stage]) -> list[tuple[Stage, ...]]:
 @dataclass(frozen=True)
 class Turns:
     """A loop: what its carries start with, by id what each becomes, the condition, the units that the condition needs, and those that only
-    a turn needs. Here stages have the turns of loops inside it only."""
+    a turn needs. Here stages have the turns of loops inside it only. `rows` are the carries of which a turn writes one row."""
 
     carries: tuple[Stage, ...]
     becomes: Mapping[int, int]
     condition: int
     asking: tuple[tuple[Stage, ...], ...]
     doing: tuple[tuple[Stage, ...], ...]
+    rows: Mapping[int, RowTurn]
 
 
 def turns(unit: Sequence[Stage]) -> Turns:
@@ -89,7 +91,8 @@ def turns(unit: Sequence[Stage]) -> Turns:
     asking, doing = ([s for i, s in inside.items() if (i in asked) is first] for first in (True, False))
     becomes = {i: t.next for i, t in carries.items() if t.next is not None}
     start = tuple(replace(s, turn=None) for s in unit if s.id in carries)
-    return Turns(start, becomes, condition, tuple(units(ordered(asking))), tuple(units(ordered(doing))))
+    asks, does = (tuple(units(ordered(some))) for some in (asking, doing))
+    return Turns(start, becomes, condition, asks, does, row_turns(unit, becomes))
 
 
 def turn_order(unit: Sequence[Stage]) -> list[Stage]:

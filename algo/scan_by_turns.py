@@ -1,7 +1,7 @@
 """Scans whose next step waits for an fl.while_loop of the one before: a loop over the steps, which counts them.
 
 Steps of which nothing is known before they have run cannot be lifted. So the carry, the number of steps done and all that is stacked are
-what one fl.while_loop carries, in which the inner loop stands. Each step passes over all of what is stacked.
+what one fl.while_loop carries, in which the inner loop stands. Each step writes one row of what is stacked (see fluorite.algo.row_turns).
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Sweep:
         self.conditions: dict[int, Adjoint] = {}  # where an adjoint may be other than 0, if it is not everywhere
         self.numbers: dict[int, int] = {}  # of the adjoints of a recurrence, which are read before they are made
         self.unmade: dict[int, int] = {}  # by such a number, the tensor whose adjoint it is
-        needed = upstream(builder, seeds, lambda s: builder.rules[s.id].inputs if s.id in builder.rules else s.sources)
+        needed = upstream(builder, seeds, self._given)
         stages = ordered(s for i, s in builder.stages.items() if i in needed)
         self.live = self._live(stages)
         self.pending = {s.id for s in stages if s.id in self.live}
@@ -97,6 +97,11 @@ class Sweep:
                     live.add(s.id)
                     more = True
         return live
+
+    def _given(self, s: Stage) -> Sequence[int]:
+        """The tensors to which adjoints may pass."""
+        rule = self.builder.rules.get(s.id)
+        return () if s.op == "stop_gradient" else rule.inputs if rule is not None else s.sources
 
     def _depends(self, s: Stage, live: set[int]) -> bool:
         if s.op == "stop_gradient":
@@ -332,7 +337,11 @@ class Sweep:
 def no_derivative(s: Stage) -> AlgorithmError:
     """The refusal of a loop of unknown length."""
     why = "how many turns it takes is known only when it has run, and a derivative goes through all of them again"
-    instead = ("fl.scan with length= the most turns there may be, and lengths= or fl.where for those not taken", "fl.stop_gradient")
+    instead = (
+        "fl.scan with length= the most turns there may be, and lengths= or fl.where for those not taken",
+        "fl.custom_vjp around it (around the whole fl.scan, if it starts from what the step before made)",
+        "fl.stop_gradient",
+    )
     return placed(refuse("A421", "the derivative of an fl.while_loop", why, *instead), s.source, s.path)
 
 

@@ -18,6 +18,7 @@ from ..expr import Expr, Read, as_expr
 from ..extent import symbol
 from ..ordering import turns
 from ..rewriting import walk
+from ..row_turns import RowTurn
 from ..running import Running, running
 from ..stages import Stage, rewritten
 from .elementary import Array, convert, literal
@@ -79,15 +80,36 @@ def turned(evaluation: Evaluation, unit: Sequence[Stage], sources: Mapping[int, 
     if not evaluation.taken(loop.carries[0], sources):
         return made
     held = {**sources, **made}
-    held |= {s.id: evaluation.stage(s, sources) for s in loop.carries}
+    held |= {s.id: np.array(evaluation.stage(s, sources)) for s in loop.carries}
+    dropped = {i for w in loop.rows.values() for i in w.within}
+    doing = [kept for part in loop.doing if (kept := tuple(s for s in part if s.id not in dropped))]
     while True:
         for part in loop.asking:
             held |= evaluate_unit(evaluation, part, held)
         if not held[loop.condition].item():
             return {s.id: held[s.id] for s in unit}
-        for part in loop.doing:
+        for part in doing:
             held |= evaluate_unit(evaluation, part, held)
-        held |= {s.id: held[loop.becomes[s.id]] for s in loop.carries}
+        rows = [(w, _row(evaluation, w, held)) for w in loop.rows.values()]
+        held |= {s.id: held[loop.becomes[s.id]] for s in loop.carries if s.id not in loop.rows}
+        for w, (place, value) in rows:
+            held[w.carry.id][place] = value
+
+
+def _row(evaluation: Evaluation, w: RowTurn, held: Mapping[int, Array]) -> tuple[tuple[Array, ...], Array]:
+    """Where a turn writes to its carry, and what."""
+    s, others = w.carry, w.others
+    extents = tuple(n for a, n in zip(s.axes, s.extents, strict=True) if a is not w.axis)
+
+    def over(e: Expr, dtype: str) -> Array:
+        return evaluation.stage(replace(s, axes=others, extents=extents, value=e, dtype=dtype, turn=None), held)
+
+    place, value = over(w.position, "int64"), over(w.value, s.dtype)
+    taken = (place >= 0) & (place < evaluation.size(s.ranges[w.axis]))
+    for guard in w.guards:
+        taken &= over(guard, "bool")
+    at = iter(np.nonzero(taken) if others else ())
+    return tuple(place[taken] if a is w.axis else next(at) for a in s.axes), value[taken]
 
 
 def accumulated(s: Stage, found: Running, element: Array) -> Array:
