@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import expr as E
 from ..building import operator
+from ..complex import ComplexTensor
 from ..complex.lifting import by_parts, holds_complex, multilinear
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent, maximum, minimum, nonnegative
@@ -28,17 +29,22 @@ from .views import broadcast_arrays, expanded, made
 def vecdot(a: Any, b: Any, axis: AxisLike = -1, *, name: str | None = None) -> Tensor:
     """The sum of products along one axis of two tensors that broadcast, complex numbers of the first conjugated; narrow integers are
     summed in 32 bits."""
-    return vecdot_(conj(a) if holds_complex(a) else a, b, axis, name=name)
+    made: Tensor = vecdot_(a, b, axis, name=name)
+    return made
 
 
-@multilinear("a", "b")
 @operator
-def vecdot_(a: Any, b: Any, axis: AxisLike) -> Tensor:
-    """The sum of products, nothing conjugated."""
-    x, y = broadcast_arrays(tensor(a, "vecdot"), tensor(b, "vecdot"))
-    d = axis_number(axis, x.axis_names, "vecdot")
-    result, _ = reduced("sum", x, d, lambda i: product(as_expr(x[i]), as_expr(y[i])))
-    return result
+def vecdot_(a: Any, b: Any, axis: AxisLike) -> Any:
+    """The sum of products; of complex numbers one sum for each part, each of which goes over the operands once."""
+    left, right = (operand(t, "vecdot").parts() if holds_complex(t) else (tensor(t, "vecdot"),) for t in (a, b))
+    apart = broadcast_arrays(*left, *right)
+    d = axis_number(axis, apart[0].axis_names, "vecdot")
+    if len(apart) == 2:
+        x, y = apart
+        return reduced("sum", x, d, lambda i: product(as_expr(x[i]), as_expr(y[i])))[0]
+    p, q = (t[0] if len(t) == 1 else ComplexTensor(*t) for t in (apart[: len(left)], apart[len(left) :]))
+    total, _ = reduced("sum", apart[0], d, lambda i: (conj(p[i]) * q[i]).real, name="real")
+    return ComplexTensor(total, reduced("sum", apart[0], d, lambda i: (conj(p[i]) * q[i]).imag, name="imag")[0])
 
 
 @multilinear("a", "b")

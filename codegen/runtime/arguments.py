@@ -68,6 +68,8 @@ def _count(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
 
 def _parts(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
     """Complex numbers, or those of a type that they are made from without a word, as [..., 2]. The parts themselves are taken too."""
+    if type(value) is np.ndarray and value.dtype == NAMES[spec.dtype] and value.ndim == len(spec.shape) - 1:
+        return value[..., None].view(spec.numpy)
     whole = replace(spec, dtype=NAMES[spec.dtype], shape=spec.shape[:-1], complex=False)
     if isinstance(value, np.ndarray) and value.dtype == spec.numpy and value.shape[-1:] == (2,):
         return value

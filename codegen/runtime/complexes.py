@@ -9,6 +9,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 NAMES = {"float32": "complex64", "float64": "complex128"}
 """The type of complex numbers by that of their parts."""
+_WIDE = {np.dtype(part): np.dtype(whole) for part, whole in NAMES.items()}
 
 
 def parts_of(array: Array) -> Array:
@@ -23,10 +24,10 @@ def parts_of(array: Array) -> Array:
 def complex_of(pairs: Array) -> Array:
     """Real numbers [..., 2] as a complex array, without a copy where they lie side by side."""
     whole = pairs if pairs.flags.c_contiguous else np.ascontiguousarray(pairs)
-    name = NAMES.get(whole.dtype.name)
-    if name is None:  # a plan stores the parts in a narrower type
-        whole, name = whole.astype(np.float32), "complex64"
-    return whole.view(name).reshape(pairs.shape[:-1])
+    wide = _WIDE.get(whole.dtype)
+    if wide is None:  # a plan stores the parts in a narrower type
+        whole, wide = whole.astype(np.float32), np.dtype(np.complex64)
+    return whole.view(wide).reshape(pairs.shape[:-1])
 
 
 __all__ = ["NAMES", "complex_of", "parts_of"]

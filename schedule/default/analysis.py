@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from fluorite.algo.dtypes import itemsize, kind
-from fluorite.algo.expr import REAL, Axis, Expr, Op, Read
+from fluorite.algo.expr import REAL, Axis, Const, Expr, Op, Read
 from fluorite.algo.extent import Extent, at_most, symbols_of, volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
-from fluorite.algo.rewriting import axes_of, reads, walk
+from fluorite.algo.rewriting import axes_of, reads, rewrite, walk
 from fluorite.algo.scatter import loop_extents
 from fluorite.algo.stages import Stage, product_operands
 
 FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
 EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}
 TRANSCENDENTAL = 12
+MOST_PARTS = 4
+"""Parts of an element that lie side by side and are taken apart in registers."""
 SCALING = 3
 """Operations that are done again rather than a tensor stored."""
 
@@ -71,6 +74,19 @@ def sites(c: Stage, p: int) -> list[tuple[Expr, ...]]:
 def is_bare(index: tuple[Expr, ...]) -> bool:
     """Whether the index is different axes, one each."""
     return all(isinstance(i, Axis) for i in index) and len(set(index)) == len(index)
+
+
+def unwoven(g: Graph, s: Stage) -> Stage:
+    """s as if the parts of elements that it reads lay apart, in tensors of their own: vectors of one part are loaded as well as those."""
+
+    def apart(e: Expr) -> Expr | None:
+        match e:
+            case Read(source, (*index, Const()), dtype) if index and isinstance(n := g[source].shape[-1], int) and 1 < n <= MOST_PARTS:
+                return Read(source, tuple(index), dtype)
+        return None
+
+    value = rewrite(s.value, apart)
+    return s if value is s.value else replace(s, value=value)
 
 
 def pointwise(c: Stage, p: Stage) -> bool:

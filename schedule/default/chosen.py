@@ -13,7 +13,7 @@ from fluorite.algo.stages import Stage, unwidened
 from ..machine import Machine
 from ..scheduled import Undecided
 from . import few_results
-from .analysis import factors
+from .analysis import factors, unwoven
 from .kernels import Directives
 
 
@@ -48,7 +48,7 @@ class Chosen:
     def one_pass(self, s: Stage) -> few_results.Pass | None:
         """How a stage is reduced in one pass over its operands, if that may be done and pays."""
         free = self.undecided.reassociate or kind(s.value.dtype) != "float"  # integers and truth values come out the same
-        return few_results.one_pass(s, self.machine) if free else None
+        return few_results.one_pass(unwoven(self.graph, s), self.machine) if free else None
 
     def apart(self, s: Stage) -> bool:
         """Whether a stage has a kernel of its own, or one of which it is the main part."""

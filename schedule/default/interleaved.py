@@ -17,12 +17,10 @@ from fluorite.algo.stages import Stage
 from ..directives import Directive, Fuse, Parallel, Reorder, Split, Unroll, Vectorize
 from ..machine import Machine
 from ..typical import TYPICAL
-from .analysis import axes_of_index, is_flat, known, sites, work
+from .analysis import MOST_PARTS, axes_of_index, is_flat, known, sites, work
 from .chosen import Chosen
 from .kernels import Directives, by_rows, chunk, pays_parallel
 
-MOST = 4
-"""Parts of an element."""
 _LONGEST = 1000
 """Nodes of all that is computed in registers for one element."""
 
@@ -32,7 +30,7 @@ def suits(g: Graph, s: Stage, machine: Machine) -> bool:
     if s.reduction is not None or s.scatter is not None or s.rank is not None or s.clock is not None or len(s.axes) < 2:
         return False
     parts = s.extents[-1]
-    if not isinstance(parts, int) or not 1 < parts <= MOST or s.dtype == "bool" or is_flat(g, s):
+    if not isinstance(parts, int) or not 1 < parts <= MOST_PARTS or s.dtype == "bool" or is_flat(g, s):
         return False
     return known(volume(_elements(g, s)), TYPICAL) >= machine.lanes(s.dtype)
 

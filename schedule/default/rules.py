@@ -18,7 +18,7 @@ from ..placing import between
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
 from . import channels, dots, few_results, interleaved, kernels, matrix_instructions, products, recurrences, totals, transpositions, updates
-from .analysis import follows, known, plain, pointwise, sites
+from .analysis import follows, known, plain, pointwise, sites, unwoven
 from .chosen import Chosen
 from .inlining import after_inlining, inline_scaled, inline_windows
 from .joint_passes import joint_passes
@@ -163,6 +163,7 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
 
 def reduction_kernel(chosen: Chosen, s: Stage) -> None:
     """The rule for a reduction by itself."""
+    s = unwoven(chosen.graph, s)
     reassociate = chosen.undecided.reassociate or kind(s.value.dtype) != "float"  # integers and truth values come out the same
     if reassociate and totals.suits(s, chosen.machine):
         chosen.directives |= totals.total(s, chosen.machine)

@@ -199,6 +199,12 @@ def test_a_few_parts_of_each_element_are_vectors_of_elements() -> None:
     assert not any(isinstance(d, Vectorize) and d.axis == "lane" for ds in made.chosen.values() for d in ds)
 
 
+def test_sums_of_one_part_of_each_element_are_vectors() -> None:
+    for axis in (0, 1, (0, 1)):
+        made = scheduled(lambda x, axis=axis: fl.sum(x[..., 1], axis=axis), x=F(500, 600, 2))
+        assert any(isinstance(d, Vectorize) for ds in made.chosen.values() for d in ds)
+
+
 def test_a_best_of_a_strip_is_no_vector() -> None:
     """argmin keeps one running best, also where its readers are stencils that are computed in strips."""
 
