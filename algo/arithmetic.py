@@ -82,6 +82,8 @@ def common(what: str, *args: Expr) -> tuple[str, bool]:
 
 
 def _coerce(e: Expr, dtype: str, weak: bool) -> Expr:
+    if e.dtype == dtype and e.weak == weak:
+        return e
     if isinstance(e, Const):
         value = _python(e.value, dtype)
         if e.weak and not weak and kind(dtype) == "int" and value != e.value:

@@ -41,13 +41,16 @@ class _Interned(type):
 
 
 def _field_key(value: Any) -> Any:
+    of = type(value)
+    if of is str:
+        return value
+    if of is tuple:
+        return tuple(map(_field_key, value))
+    if of is int or of is bool:
+        return (of, value)
     if isinstance(value, Expr):
         return id(value)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, tuple):
-        return tuple(map(_field_key, value))
-    return (type(value), repr(value)) if isinstance(value, (float, int)) else value
+    return (of, repr(value)) if isinstance(value, (float, int)) else value
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,6 +94,8 @@ class Dim:
 
     # with an expression (n - i) the result is one: its own operators make it
     def __add__(self, other: Extent) -> Extent:
+        if type(other) is int and not other:
+            return self
         return _build([*self.terms, *_terms(other)]) if _is_extent(other) else NotImplemented
 
     __radd__ = __add__
@@ -108,6 +110,8 @@ class Dim:
         return self * -1 + other
 
     def __mul__(self, other: Extent) -> Extent:
+        if type(other) is int and other:
+            return self if other == 1 else Dim(tuple((m, c * other) for m, c in self.terms))
         if not _is_extent(other):
             return NotImplemented
         return _build([(tuple(sorted(m + n, key=str)), c * d) for m, c in self.terms for n, d in _terms(other)])
@@ -160,7 +164,11 @@ def _build(terms: list[tuple[Monomial, int]]) -> Extent:
         return 0
     if set(kept) == {()}:
         return kept[()]
-    return Dim(tuple(sorted(kept.items(), key=lambda t: (len(t[0]), [str(a) for a in t[0]]))))
+    return Dim(tuple(sorted(kept.items(), key=_order) if len(kept) > 1 else kept.items()))
+
+
+def _order(term: tuple[Monomial, int]) -> tuple[int, list[str]]:
+    return len(term[0]), [str(a) for a in term[0]]
 
 
 def volume(extents: Iterable[Extent]) -> Extent:

@@ -73,17 +73,33 @@ def linear(e: Expr) -> Linear:
             return Linear((), int(e.value))
         case Size():
             return Linear((), e.extent)
-        case Op(op="add", args=(a, b)) if is_index(e):
-            return linear(a) + linear(b)
-        case Op(op="sub", args=(a, b)) if is_index(e):
-            return linear(a) + linear(b).scaled(-1)
-        case Op(op="mul", args=(a, b)) if is_index(e):
-            x, y = linear(a), linear(b)
-            if not x.terms:
-                return y.scaled(x.constant)
-            if not y.terms:
-                return x.scaled(y.constant)
+        case Op(op="add" | "sub" | "mul", args=(a, b)) if is_index(e):
+            kept: dict[str, Linear | None] = e.__dict__
+            if "linear" not in kept:  # nodes are interned: what is found of one is found for all
+                kept["linear"] = _combined(e.op, linear(a), linear(b))
+            if (found := kept["linear"]) is not None:
+                return found
     return Linear(((e, 1),), 0)
+
+
+def _combined(op: str, x: Linear, y: Linear) -> Linear | None:
+    """The form of a sum, a difference or a product with a constant; None of another product, which stands for itself."""
+    match op:
+        case "add":
+            return x + y
+        case "sub":
+            return x + y.scaled(-1)
+    return y.scaled(x.constant) if not x.terms else x.scaled(y.constant) if not y.terms else None
+
+
+def normal(e: Op) -> Expr:
+    """A sum, a difference or a product of positions as its linear form is written."""
+    kept: dict[str, Expr | None] = e.__dict__
+    if "normal" not in kept:
+        made = linear(e).expr()
+        kept["normal"] = None if made is e else made  # a node that held itself would live for ever
+    found = kept["normal"]
+    return e if found is None else found
 
 
 def bounds(e: Expr, ranges: Ranges) -> tuple[Extent | None, Extent | None]:
@@ -198,7 +214,7 @@ def simplify(e: Expr, ranges: Ranges, memo: dict[Expr, Expr] | None = None) -> E
             case Op(op="where" | "select", args=(Const(value=c), a, b)):
                 return a if c else b
             case Op(op="add" | "sub" | "mul") if is_index(n):
-                return linear(n).expr()
+                return normal(n)
         return None
 
     return rewrite(e, rule, memo)

@@ -12,6 +12,7 @@ import yaml
 from fluorite.algo.errors import FluoriteError
 from fluorite.codegen import driver
 
+from .cheaply import cheaply
 from .mistakes import SCALARS, SECTIONS, STEPS, STRANGE
 from .run import Failure, agrees, built, refusal, sentences
 from .subjects import subject
@@ -33,7 +34,8 @@ def mutation(seed: int, verbose: bool = False) -> str:
         path.write_bytes(data)
         try:
             plan = driver.as_plan(path, found.graph)
-            compiled = built(found.graph, plan, compile_it=found.quick)
+            with cheaply(seed):
+                compiled = built(found.graph, plan, compile_it=found.quick)
         except FluoriteError as error:
             if verbose:
                 print(error)

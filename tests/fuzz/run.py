@@ -18,6 +18,7 @@ from fluorite.codegen.diagnosis import every_problem
 from fluorite.codegen.runtime import memory, native
 from fluorite.schedule import ExecutionPlan
 
+from .cheaply import cheaply
 from .plans import plan
 from .programs import program
 from .repair import repaired
@@ -56,7 +57,8 @@ def trial(seed: int, verbose: bool = False) -> str:
         if verbose:
             print(g.text(), "\n", text, symbols)
         try:
-            compiled = built(g, ExecutionPlan.from_yaml(text))
+            with cheaply(seed):
+                compiled = built(g, ExecutionPlan.from_yaml(text))
         except FluoriteError as error:
             sentences(error)
             if verbose:
