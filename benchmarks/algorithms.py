@@ -63,6 +63,10 @@ def byte_product(a: fl.u8[fl.Tensor, "m", "k"], b: fl.i8[fl.Tensor, "k", "n"]) -
     return fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(a[i, k], "int32") * fl.cast(b[k, j], "int32")), name="product")
 
 
+def complex_product(a: fl.c64[fl.Tensor, "n"], b: fl.c64[fl.Tensor, "n"]) -> fl.Tensor:
+    return a * b
+
+
 def softmax(x: Rows) -> fl.Tensor:
     return fl.softmax(x, axis=1)
 

@@ -32,9 +32,10 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
     if name in filters.__all__:
         return gradient(name, plan)
     graph = fl.trace(algorithms.named(name))
-    sizes = {str(size): n for i in graph.methods[0].inputs for size, n in zip(graph[i].shape, data[graph[i].name].shape, strict=True)}
+    inputs = [graph[i] for i in graph.methods[0].inputs]
+    sizes = {str(size): n for t in inputs for size, n in zip(t.shape, data[t.name].shape, strict=not t.complex)}  # pairs are one axis more
     model = fl.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
-    arguments = [data[graph[i].name] for i in graph.methods[0].inputs]
+    arguments = [data[t.name] for t in inputs]
     return lambda: model(*arguments)  # type: ignore[no-any-return]
 
 

@@ -63,6 +63,10 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
         given = WORKLOADS[name].inputs()
         a, b = torch.from_numpy(given["a"].astype(np.int8)), torch.from_numpy(given["b"])
         return lambda: torch._int_mm(a, b).numpy()  # type: ignore[no-any-return]
+    if name == "complex_product" and variant == "torch eager":
+        z = [torch.from_numpy(x) for x in WORKLOADS[name].inputs().values()]
+        into = torch.empty_like(z[0])
+        return lambda: torch.mul(*z, out=into).numpy()  # type: ignore[no-any-return]
     if name == "lstm":
         return lstm(WORKLOADS[name].inputs(), variant.endswith("compiled"))
     if name not in NETWORKS:

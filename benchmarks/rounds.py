@@ -99,7 +99,8 @@ class Result:
 
 def prepare(workload: Workload, workers: Sequence[Worker], only: Sequence[str]) -> list[Result]:
     """Everything that offers the workload, built, run once and compared with the reference."""
-    reference = workload.reference(workload.inputs()).astype(np.float64)
+    reference = workload.reference(workload.inputs())
+    reference = reference.astype(np.result_type(reference, np.float64))
     found = []
     for worker in workers:
         for variant in worker.variants:

@@ -114,6 +114,14 @@ def byte_product(d: Data) -> Array:
     return (d["a"].astype(np.float64) @ d["b"].astype(np.float64)).astype(np.int32)
 
 
+def _complex(n: int) -> Callable[[np.random.Generator], Data]:
+    return lambda r: {name: (r.standard_normal(2 * n, F32)).view(np.complex64) for name in "ab"}
+
+
+def complex_product(d: Data) -> Array:
+    return d["a"] * d["b"]  # type: ignore[no-any-return]
+
+
 def _app(name: str) -> Callable[[Data], Array]:
     return lambda d: getattr(applications, name)(*d.values())  # type: ignore[no-any-return]
 
@@ -157,6 +165,14 @@ WORKLOADS = {
             6 * 1024**2,
             _bytes,
             byte_product,
+        ),
+        Workload(
+            "complex_product",
+            "product of complex numbers one by one, complex64, 1,000,000",
+            6e6,
+            24e6,
+            _complex(1_000_000),
+            complex_product,
         ),
         Workload(
             "stencil_chain",
