@@ -95,6 +95,10 @@ _TILED = (
     "{stage_in: {read: w, into: w_tile}}, {split: {axis: k, factor: 2}}, {gpu_blocks: [i]}, {gpu_threads: [j]}, "
     "{reorder: [i, j, k_outer, k_inner]}"
 )
+_STRIDED = (
+    "{split: {axis: j, factor: 16, into: [jv, jt]}}, {reorder: [i, jv, jt, k]}, {gpu_blocks: [i]}, {gpu_threads: [jt]}"
+)
+_SHARES = "{split: {axis: k, factor: 4}}"
 _COPIED = "w_tile: [{compute_at: {stage: product, axis: k_outer}}, {store_in: shared}, fetch]"
 _AHEAD = "{software_pipeline: {axis: k_outer, stages: 2}}"
 
@@ -161,6 +165,14 @@ EXAMPLES: dict[str, Example] = {
     "find_best": Example(largest, _LINE, "", "at: [find_best]"),
     "gpu_blocks": Example(image_sums, _IMAGE, "out: [{gpu_blocks: [y]}]", "out: [{gpu_blocks: [y, x]}]", _GPU),
     "gpu_threads": Example(image_sums, _IMAGE, "out: [{gpu_blocks: [y]}]", "out: [{gpu_blocks: [y]}, {gpu_threads: [x]}]", _GPU),
+    "gpu_vthreads": Example(
+        product,
+        _MATRICES,
+        f"product: [{_STRIDED}, {{unroll: jv}}]",
+        f"product: [{_STRIDED}, {{gpu_vthreads: [jv]}}]",
+        _GPU,
+    ),
+    "gpu_lanes": Example(summed, _LINE, f"s: [{_SHARES}, {{gpu_threads: [k_inner]}}]", f"s: [{_SHARES}, {{gpu_lanes: k_inner}}]", _GPU),
     "software_pipeline": Example(product, _MATRICES, f"product: [{_TILED}], {_COPIED}", f"product: [{_TILED}, {_AHEAD}], {_COPIED}", _GPU),
     "gpu_warps": Example(
         halved,
@@ -191,7 +203,7 @@ def kernels(e: Example, schedule: str) -> str:
 
 
 def example_text(key: str) -> str:
-    """The kernels of a directive's example, before and after. KeyError for a directive that is not built."""
+    """The kernels of a directive's example, before and after."""
     e = EXAMPLES[key]
     return (
         f"before   {e.before or 'no directives'}\n{_indented(kernels(e, e.before))}\n\nafter    {e.after}\n{_indented(kernels(e, e.after))}"

@@ -30,6 +30,7 @@ from .statements import (
     Comb,
     CommitGroup,
     Deal,
+    Exchange,
     Fetch,
     For,
     If,
@@ -47,7 +48,7 @@ from .statements import (
 from .statements import walk as walk_statements
 from .tvm_adapter import LOOP_KIND, ROTATING, ForKind, prefetch, tirx
 
-SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared", "warp": "local"}
+SCOPE = {"global": "", "workspace": "global", "local": "local", "shared": "shared", "warp": "local", "lanes": "local"}
 
 _STACK = 32 << 10
 """Bytes of one buffer that threads can afford on their stacks."""
@@ -66,6 +67,7 @@ class _Emitter:
         self.dtypes: dict[int, str] = {}
         self.buffers = {b.id: self.declare(replace(b, name=name)) for b, name in zip(kernel.arguments, argument_names(kernel), strict=True)}
         self.memo: dict[Expr, Any] = {}
+        self.registers: set[int] = set()  # buffers of which each thread has one element
         self.ranges: dict[Axis, Extent] = {}
 
     def function(self) -> Any:
@@ -93,7 +95,7 @@ class _Emitter:
                 return tirx.SeqStmt(self.flat(s))
             case Store():
                 value = self.stored(s.value, self.dtypes[s.buffer])
-                return tirx.BufferStore(self.buffers[s.buffer], value, [self.index(i) for i in s.index])
+                return tirx.BufferStore(self.buffers[s.buffer], value, self.place(s.buffer, s.index))
             case Fetch():
                 return tirx.Evaluate(prefetch(self.buffers[s.buffer][tuple(self.index(i) for i in s.index)]))
             case If():
@@ -110,7 +112,7 @@ class _Emitter:
                 return self.woven(s)
             case Comb():
                 return self.combed(s)
-            case Barrier() | AsyncCopy() | CommitGroup() | WaitGroup():
+            case Barrier() | Exchange() | AsyncCopy() | CommitGroup() | WaitGroup():
                 return synchronising.emitted(s, self.buffers, self.index, self.serial)
             case StartFragments() | MultiplyFragments() | StoreFragments():
                 steps = self.flat(s)
@@ -131,6 +133,9 @@ class _Emitter:
             room = tuple(max(n, 1) if isinstance(n, int) else n for n in s.buffer.shape)  # TVM does not allocate nothing
             if s.buffer.memory == "warp" and self.serial:  # one thread is a whole warp
                 room = (room[0], room[1] * WARP)
+            if s.buffer.memory == "lanes" and not self.serial:
+                room = (1,)
+                self.registers.add(s.buffer.id)
             self.buffers[s.buffer.id] = buffer = self.declare(replace(s.buffer, shape=room))
             body = [tirx.AllocBuffer(buffer, _on_stack(s.buffer)), *self.flat(s.body)]
             self.memo = saved
@@ -263,7 +268,10 @@ class _Emitter:
         raise InternalError(f"{type(e).__name__} in lowered code: {e.operands}")
 
     def load(self, e: Read) -> Any:
-        return tirx.BufferLoad(self.buffers[e.source], [self.index(i) for i in e.index])
+        return tirx.BufferLoad(self.buffers[e.source], self.place(e.source, e.index))
+
+    def place(self, buffer: int, index: tuple[Expr, ...]) -> list[Any]:
+        return [_lane(0)] if buffer in self.registers else [self.index(i) for i in index]
 
     def stored(self, e: Expr, dtype: str) -> Any:
         """The value as a buffer of `dtype` keeps it: bits of a narrow float, and those that are only moved untouched."""
@@ -332,7 +340,7 @@ def _on_stack(b: Buffer) -> dict[str, Any]:
     elements = 1
     for n in b.shape:
         elements *= n if isinstance(n, int) else _STACK
-    fits = b.memory in ("local", "warp") and elements * np.dtype(b.dtype).itemsize <= _STACK
+    fits = b.memory in ("local", "warp", "lanes") and elements * np.dtype(b.dtype).itemsize <= _STACK
     return {"disable_lower_builtin": tirx.IntImm("bool", 1)} if fits else {}
 
 

@@ -14,7 +14,7 @@ from fluorite.algo.extent import symbols_of
 from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import reads, walk
 from fluorite.algo.stages import Stage
-from fluorite.schedule.directives import Directive, GpuThreads, Reorder, Rfactor, Tensorize, Tile
+from fluorite.schedule.directives import Directive, GpuLanes, GpuThreads, Reorder, Rfactor, Tensorize, Tile
 from fluorite.schedule.grouping import Group
 from fluorite.schedule.loop_checks import SHAPING, keeps_order
 from fluorite.schedule.nest import THREAD, Nest
@@ -85,7 +85,7 @@ def _reassociating(scheduled: Scheduled) -> tuple[str, Directive] | None:
         if (factored := next((d for d in ds if isinstance(d, Rfactor)), None)) is not None:
             return path, factored
         if _reordered(s, ds, scheduled.machine.is_gpu):
-            return path, next((d for d in ds if isinstance(d, Reorder | Tile | GpuThreads)), ds[0])
+            return path, next((d for d in ds if isinstance(d, Reorder | Tile | GpuThreads | GpuLanes)), ds[0])
     return None
 
 

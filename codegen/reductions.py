@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fluorite.algo.clock import place
@@ -54,10 +54,10 @@ def begun(s: Stage, index: Index) -> Statement:
     return sequence(*(Store(s.id, i, cast(e, s.dtype)) for i, e in zip(at, initial(s)[: len(at)], strict=True)))
 
 
-def finished(s: Stage, index: Index) -> Statement:
-    """The result at an index, of the accumulators."""
+def finished(s: Stage, index: Index, state: Sequence[Expr] | None = None) -> Statement:
+    """The result at an index, of a state, or of the accumulators."""
     at = places(s, index)
-    values = [Read(b.id, ZERO, b.dtype) for b in accumulators(s)[: len(at)]]  # of argmax and argmin the position alone
+    values = (state or [Read(b.id, ZERO, b.dtype) for b in accumulators(s)])[: len(at)]  # of argmax and argmin the position alone
     return sequence(*(Store(s.id, i, v if s.parts_axis is None else cast(v, s.dtype)) for i, v in zip(at, values, strict=True)))
 
 
@@ -79,6 +79,40 @@ def together(s: Stage, left: Expr, right: Expr) -> Expr:
         return Op(COMBINE[s.reduction.kind], (left, right), s.dtype, False)
     (combined,) = eager(s.reduction.combiner).of((left,), (right,))
     return combined
+
+
+def merged(s: Stage, left: Sequence[Expr], right: Sequence[Expr]) -> list[Expr]:
+    """What two states of a reduction combine to, part by part; of argmax and argmin in whichever order they come."""
+    assert s.reduction is not None
+    c = s.reduction.combiner
+    if s.reduction.kind.startswith("arg"):
+        (at, best), (other, found) = left, right
+        less, more = (best, found) if s.reduction.kind == "argmax" else (found, best)
+        better, same = binary("lt", less, more), binary("eq", best, found)
+        if kind(best.dtype) == "float":
+            missing = ~binary("eq", best, best), ~binary("eq", found, found)
+            better, same = better | (missing[1] & ~missing[0]), same | (missing[0] & missing[1])
+        zero = Const(0, s.dtype, False)
+        better = ~(other < zero) & ((at < zero) | better | (same & (other < at)))
+        return [Op("select", (better, b, a), a.dtype, False) for a, b in zip(left, right, strict=True)]
+    if c is None or s.parts_axis is None:
+        return [together(s, left[0], right[0])]
+    pairs = [[cast(e, start.dtype) for e, start in zip(state, c.identity, strict=True)] for state in (left, right)]
+    return list(eager(c).of(*pairs))
+
+
+def assigned(s: Stage, state: Sequence[Buffer], index: Index, values: Sequence[Expr]) -> Statement:
+    """A state becomes these values, all of which are there before any of it is stored."""
+    if len(state) == 1:
+        return Store(state[0].id, index, values[0])
+    new = [Buffer(-2 * s.id - (1 << 48) - (k << 32), f"{s.name}_new{k}", b.dtype, (1,), "local") for k, b in enumerate(state)]
+    body = sequence(
+        *(Store(n.id, ZERO, v) for n, v in zip(new, values, strict=True)),
+        *(Store(b.id, index, Read(n.id, ZERO, n.dtype)) for n, b in zip(new, state, strict=True)),
+    )
+    for n in reversed(new):
+        body = Allocate(n, body)
+    return body
 
 
 def eager(c: Combiner) -> Combiner:

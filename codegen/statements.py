@@ -17,7 +17,7 @@ from fluorite.algo.printing import show
 @dataclass(frozen=True)
 class Buffer:
     """Memory of a stage, a leaf or an accumulator. `memory`: global (a kernel argument), workspace, local, shared, tiles (of AMX), warp (a
-    thread's part of what a warp holds).
+    thread's part of what a warp holds), lanes (a register of each thread).
 
     `rotates`: its first dimension is parts that are written in turn; in shared memory the kernel has barriers of its own for it.
     """
@@ -51,6 +51,18 @@ class Barrier:
     too, if that is `everywhere`."""
 
     everywhere: bool = False
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """target[index] = source[index], but of the thread whose number along the loop `lane` differs in one bit, worth `distance`: a shuffle
+    of the warp, whose threads all come here."""
+
+    target: int
+    source: int
+    index: tuple[Expr, ...]
+    lane: Axis
+    distance: int
 
 
 @dataclass(frozen=True)
@@ -209,7 +221,7 @@ class StoreFragments:
     to: Matrix
 
 
-Synchronisation = Barrier | AsyncCopy | CommitGroup | WaitGroup
+Synchronisation = Barrier | Exchange | AsyncCopy | CommitGroup | WaitGroup
 """What only the threads of a GPU do."""
 
 Tensors = StartFragments | MultiplyFragments | StoreFragments
@@ -352,6 +364,9 @@ def _lines(s: Statement, depth: int, names: Mapping[int, str], axes: Mapping[Axi
             yield f"{pad}prefetch {names.get(s.buffer, s.buffer)}[{', '.join(map(text, s.index))}]"
         case Barrier():
             yield f"{pad}barrier{' for all memory' if s.everywhere else ''}"
+        case Exchange():
+            at = ", ".join(f"{text(i)} ^ {s.distance}" if i is s.lane else text(i) for i in s.index)
+            yield f"{pad}{names[s.target]}[{', '.join(map(text, s.index))}] = {names[s.source]}[{at}], shuffled"
         case AsyncCopy():
             to, source = (f"{names.get(b, b)}[{', '.join(map(text, i))}" for b, i in ((s.buffer, s.index), (s.source, s.at)))
             more = " ..." if s.elements > 1 else ""

@@ -49,6 +49,11 @@ def external(name: str, *args: Any) -> Any:
     return tirx.Evaluate(tirx.call_extern("void", name, *args))
 
 
+def pure_external(dtype: str, name: str, *args: Any) -> Any:
+    """The value of a function that the target's own language has."""
+    return tirx.call_pure_extern(dtype, name, *args)
+
+
 def processor_instruction(name: str, *args: Any) -> Any:
     """The call of one of LLVM's functions for instructions that change registers or memory."""
     return tirx.Evaluate(tirx.call_llvm_intrin("void", name, *args))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from fluorite.algo.errors import PlanError, Problem
 
-from .directives import Directive
 from .filling import holes_of
 from .graph_sections import unbuilt_keys
 from .notation.constraint import parse, variables
@@ -24,8 +23,8 @@ _INSTEAD = "leave the section out: the program then runs on one device, with the
 
 
 def problems_of(plan: ExecutionPlan) -> list[Problem]:
-    """Sections and directives not built yet, holes that nobody defines, selectors that are none, contradictions between sections."""
-    found = [*_later_sections(plan), *unbuilt_keys(plan), *_later_directives(plan), *_unknown_names(plan)]
+    """Sections not built yet, holes that nobody defines, selectors that are none, contradictions between sections."""
+    found = [*_later_sections(plan), *unbuilt_keys(plan), *_unknown_names(plan)]
     found += [*_misspelt_holes(plan), *_bad_selectors(plan)]
     if plan.mesh and plan.roles:
         found.append(plan.place_of("roles").problem("P009", "mesh and roles exclude each other", "mesh is short for one role called main"))
@@ -41,14 +40,6 @@ def _later_sections(plan: ExecutionPlan) -> Iterator[Problem]:
     for section in LATER:
         if given.get(section):
             yield plan.marks.key(section).problem("P901", f"the section {section} is not built yet", "", (_INSTEAD,))
-
-
-def _later_directives(plan: ExecutionPlan) -> Iterator[Problem]:
-    for value, place in values_in(plan, Place()):
-        if isinstance(value, Directive) and not value.built:
-            where = value.place if value.place.line else place
-            instead = "leave it out: it changes speed and memory, not results"
-            yield where.problem("P902", f"the directive {value.key} is not built yet", value.missing, (instead,))
 
 
 def _unknown_names(plan: ExecutionPlan) -> Iterator[Problem]:

@@ -152,8 +152,8 @@ CODES: dict[str, str] = {
     "P256": "A GPU thread moves at most 16 bytes at once: four float32.",
     "P257": "fetch deals all loops of a stage to the threads by itself: no other loop directive goes with it; a reduction has gpu_threads.",
     "P258": (
-        "gpu_threads on a reduction loop makes every thread reduce its share and the block combine the results, one value a thread: no "
-        "argmax, no vectors."
+        "gpu_threads on a reduction loop makes every thread reduce its share and the block combine the results, one state a thread: no "
+        "vectors, no virtual threads, and nothing that does not commute."
     ),
     "P259": (
         "A block has 48 KiB of shared memory, for all stages in it together, and a stage that is computed inside blocks cannot be kept in "
@@ -223,6 +223,10 @@ CODES: dict[str, str] = {
         "On a GPU the 32 threads of a warp compute an instruction together: a tensorized stage there has gpu_warps and no gpu_threads, and "
         "gpu_warps is for such stages only."
     ),
+    "P284": (
+        "gpu_lanes binds a loop of a power of two iterations, 32 at most, to the lanes of a warp, which are threadIdx.x: gpu_threads have "
+        "the two other dimensions."
+    ),
     "P301": (
         "A directive or section needs a numerics class above what the plan allows. The classes are exact, reassociates, precision and "
         "relaxed; numerics: {allow: ...} sets the ceiling."
@@ -241,6 +245,5 @@ CODES: dict[str, str] = {
         "limit, and bounds for all extents; where no choice is found that fits, the least that was reached is said."
     ),
     "P901": "The section is part of the language, so it is read and written, but this version does not build it yet.",
-    "P902": "The directive, or this use of it, is part of the language, so it is read and written, but this version does not build it yet.",
     "P903": "A key, or this value of it, is part of the language, so it is read and written, but this version does not build it yet.",
 }

@@ -18,7 +18,7 @@ from fluorite.algo.stages import Stage
 
 from .default.analysis import factors, follows, is_bare, pointwise, sites
 from .default.chosen import Chosen
-from .default.gpu_recurrences import gpu_recurrence
+from .default.gpu_recurrences import by_threads, gpu_recurrence
 from .default.inlining import after_inlining
 from .default.kernels import Directives
 from .default.rules import epilogue_of, row_members, strip_members
@@ -227,7 +227,7 @@ def _by_block(s: Stage) -> list[Directive]:
 
 def _is_long_reduction(s: Stage) -> bool:
     """A reduction that leaves few values or runs along memory, and is long enough for a block."""
-    if s.reduction is None or s.reduction.in_order or s.parts_axis is not None:
+    if s.reduction is None or not by_threads(s.reduction):
         return False
     total = volume(s.reduction.extents)
     if isinstance(total, int) and total < _ROW_LEAST:

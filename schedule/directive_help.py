@@ -28,8 +28,6 @@ def describe(directive: type[Directive] | str) -> str:
     """The help of one directive: what it does, legality, gains, costs, fields, a nest before and after. KeyError if unknown."""
     kind = DIRECTIVES[directive] if isinstance(directive, str) else directive
     lines = [f"{kind.key}   {signature(kind)}", "", *(f"  {line}".rstrip() for line in inspect.cleandoc(kind.__doc__ or "").splitlines())]
-    if not kind.built:
-        lines += ["", "  Not built yet."]
     lines += _fields(kind, "fields")
     if kind.before:
         lines += ["", "  before", *(f"    {line}" for line in kind.before.splitlines())]
@@ -62,8 +60,5 @@ def signature(kind: type[Directive]) -> str:
 def summary() -> str:
     """All directives, one line each."""
     width = max(len(key) for key in DIRECTIVES)
-    lines = [
-        f"{key.ljust(width)}  {(kind.__doc__ or '').strip().splitlines()[0]}{'' if kind.built else '  [not built yet]'}"
-        for key, kind in DIRECTIVES.items()
-    ]
+    lines = [f"{key.ljust(width)}  {(kind.__doc__ or '').strip().splitlines()[0]}" for key, kind in DIRECTIVES.items()]
     return "\n".join(lines) + "\n"

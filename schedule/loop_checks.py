@@ -17,17 +17,11 @@ from .directives import (
     ComputeAt,
     Directive,
     Fuse,
-    GpuBlocks,
-    GpuThreads,
-    GpuWarps,
-    Parallel,
     Reorder,
     Split,
     StoreAt,
-    Tensorize,
     Tile,
     Unroll,
-    Vectorize,
 )
 from .grouping import Placement
 from .machine import Machine
@@ -35,10 +29,10 @@ from .nest import UNROLLED, VECTOR, Nest
 from .notation.places import NOWHERE
 from .placing import between
 from .recurrences import clock_problems, not_within, placement_problems
-from .shaping import shape
+from .shaping import MARKS, shape
 from .unscheduled import scatters, sorts, unscheduled
 
-SHAPING = (Split, Tile, Reorder, Fuse, Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads, GpuWarps, Tensorize)
+SHAPING = (Split, Tile, Reorder, Fuse, *MARKS)
 _OPERATIONS, _LOOP, _COPIES = 4096, 8, 16
 """How many operations unrolled loops may write out, and how many each counts as with a loop around it; copies that are always allowed."""
 _OF_WHOLE_STAGES = ("P207", "P211", "P226")  # a stage that is computed at a loop has shorter extents there: lowering checks those

@@ -14,6 +14,8 @@ from fluorite.algo.extent import Extent
 from fluorite.algo.rewriting import axes_of, rewrite
 
 SERIAL, PARALLEL, VECTOR, UNROLLED, BLOCK, THREAD = "serial", "parallel", "vectorized", "unrolled", "block", "thread"
+VTHREAD = "vthread"
+"""Threads of which a real one runs several."""
 TENSOR = "tensorized"
 """Part of what one instruction computes."""
 
@@ -28,6 +30,7 @@ class Loop:
     reduction: bool
     kind: str = SERIAL
     lane: str = ""
+    shuffled: bool = False  # of threads: they are the lanes of a warp
 
     @property
     def constant(self) -> int | None:

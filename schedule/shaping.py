@@ -13,7 +13,9 @@ from .directives import (
     Directive,
     Fuse,
     GpuBlocks,
+    GpuLanes,
     GpuThreads,
+    GpuVthreads,
     GpuWarps,
     Parallel,
     Reorder,
@@ -25,8 +27,10 @@ from .directives import (
 )
 from .intrinsics import WARP
 from .loop_names import Refused, take
-from .marking import mark
-from .nest import BLOCK, PARALLEL, TENSOR, THREAD, UNROLLED, VECTOR, Loop, Nest
+from .marking import lanes, mark
+from .nest import BLOCK, PARALLEL, TENSOR, THREAD, UNROLLED, VECTOR, VTHREAD, Loop, Nest
+
+MARKS = (Parallel, Vectorize, Unroll, GpuBlocks, GpuThreads, GpuVthreads, GpuLanes, GpuWarps, Tensorize)
 
 
 def shape(
@@ -50,7 +54,8 @@ def shape(
                 order.append(Unroll(axis=f"{a}_inner", marks=d.marks))
             case _:
                 order.append(d)
-    marks = [d for d in order if isinstance(d, Parallel | Vectorize | Unroll | GpuBlocks | GpuThreads | GpuWarps | Tensorize)]
+    marks = [d for d in order if isinstance(d, MARKS)]
+    marks.sort(key=lambda d: not isinstance(d, GpuLanes))  # which are threads along x, whatever else are threads
     for d in [d for d in order if isinstance(d, Split | Tile | Reorder | Fuse)] + marks:
         try:
             nest = _apply(nest, d)
@@ -113,9 +118,20 @@ def _apply(nest: Nest, d: Directive) -> Nest:
             at = nest.position(a) + 1
             threads = Loop("warp lane", axis("warp lane"), WARP, False, THREAD, "x")
             return replace(nest, loops=(*nest.loops[:at], threads, *nest.loops[at:]))
+        case GpuLanes():
+            return lanes(nest, d)
+        case GpuVthreads(loops=loops):
+            for n, name in enumerate(loops):
+                nest = mark(nest, name, VTHREAD, d, "", d.at("loops", n))
+            return nest
         case GpuBlocks(loops=loops) | GpuThreads(loops=loops):
             kind = BLOCK if isinstance(d, GpuBlocks) else THREAD
-            for lane, name in zip("xyz", reversed(loops), strict=False):
+            free = "yz" if kind == THREAD and any(loop.shuffled for loop in nest.loops) else "xyz"
+            if len(loops) > len(free):
+                why = "threadIdx.x is the lanes of a warp, which leaves two dimensions"
+                asked = f"gpu_threads: {len(loops)} loops beside gpu_lanes"
+                raise Refused(d.at("loops").problem("P284", asked, why, ("fuse some of them",)))
+            for lane, name in zip(free, reversed(loops), strict=False):
                 nest = mark(nest, name, kind, d, lane, d.at("loops", list(loops).index(name)))
             return nest
     raise TypeError(type(d))

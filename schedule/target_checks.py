@@ -14,7 +14,9 @@ from .directives import (
     Fetch,
     Fold,
     GpuBlocks,
+    GpuLanes,
     GpuThreads,
+    GpuVthreads,
     GpuWarps,
     Parallel,
     Prefetch,
@@ -50,8 +52,11 @@ def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:
         case ComputeWith() if gpu:
             asked, why = "compute_with on a GPU", "two nests in one are not built there yet"
             try_ = ("fl.reduce of a tuple, which makes both in one nest", "target: {kind: llvm}")
-        case GpuBlocks() | GpuThreads() | GpuWarps() | Fetch() if not gpu:
+        case GpuBlocks() | GpuThreads() | GpuVthreads() | GpuLanes() | GpuWarps() | Fetch() if not gpu:
             asked, why = f"{d.label()} on a CPU", "a CPU has no blocks of threads"
+        case GpuLanes(axis=axis) if not machine.arch:
+            asked, why = f"gpu_lanes: {axis} on OpenCL", "not every device there has shuffles, by which the lanes of a warp hand on values"
+            try_ = (f"gpu_threads: [{axis}]", "target: {kind: cuda, arch: sm_90}")
         case StoreIn(memory="shared") if not gpu:
             place, asked, why = d.at("memory"), "store_in: shared on a CPU", "a CPU has no memory shared by a block of threads"
             try_ = ("store_in: stack",)

@@ -131,11 +131,10 @@ def directives(terminal: Terminal, name: str | None) -> Outcome:
         return Outcome({line.split()[0]: line.split(None, 1)[1] for line in text.splitlines()}, text)
     if name not in DIRECTIVES:
         raise usage(f"plan directives {name}", "there is no such directive", *(get_close_matches(name, DIRECTIVES, 3) or DIRECTIVES))
-    text = describe(name)
-    if DIRECTIVES[name].built:
-        from fluorite.codegen.directive_examples import example_text
+    from fluorite.codegen.directive_examples import example_text
 
-        text += "\n" + "\n".join(f"  {line}".rstrip() for line in ("in a small program", "", *example_text(name).splitlines())) + "\n"
+    lines = ("in a small program", "", *example_text(name).splitlines())
+    text = describe(name) + "\n" + "\n".join(f"  {line}".rstrip() for line in lines) + "\n"
     return Outcome({name: text}, text)
 
 

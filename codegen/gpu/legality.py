@@ -19,7 +19,9 @@ from fluorite.schedule.directives import (
     Fetch,
     Fuse,
     GpuBlocks,
+    GpuLanes,
     GpuThreads,
+    GpuVthreads,
     GpuWarps,
     Reorder,
     Split,
@@ -30,7 +32,7 @@ from fluorite.schedule.directives import (
     Vectorize,
 )
 from fluorite.schedule.grouping import Placement
-from fluorite.schedule.nest import BLOCK, THREAD, VECTOR, Nest
+from fluorite.schedule.nest import BLOCK, THREAD, VECTOR, VTHREAD, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
 
 from ..statements import Buffer
@@ -132,6 +134,10 @@ def moved_nest(s: Stage, nest: Nest, ds: Directives, memory: str, inside_threads
     """A stage that is computed inside a kernel: where its threads come from and whether they are those of the kernel."""
     out: list[Problem] = []
     own = lanes_of(nest)
+    if any(loop.kind == VTHREAD for loop in nest.loops):
+        asked = f"{s.name} has gpu_vthreads and is computed inside another stage"
+        why = "a kernel's virtual threads are those of the stage that owns it"
+        return [_problem(place_of(ds, GpuVthreads), "P252", s, asked, why, "unroll", "gpu_threads")]
     if any(loop.kind == BLOCK for loop in nest.loops):
         asked = f"{s.name} has gpu_blocks and is computed inside another stage"
         return [
@@ -250,15 +256,14 @@ def any_nest(s: Stage, nest: Nest, ds: Directives, lanes: Callable[[str], int]) 
             )
     if reduces_by_block(nest):
         assert s.reduction is not None
-        if s.reduction.in_order or s.parts_axis is not None:
-            several = s.reduction.kind.startswith("arg") or s.parts_axis is not None
+        if s.reduction.in_order and not s.reduction.kind.startswith("arg"):
             out.append(
                 _problem(
-                    place_of(ds, GpuThreads),
+                    place_of(ds, GpuThreads, GpuLanes),
                     "P258",
                     s,
                     f"gpu_threads on a reduction loop of {s.reduction.kind}",
-                    "its partial results are pairs, which is not built yet" if several else "threads take turns, and it does not commute",
+                    "threads take turns, and it does not commute",
                     "gpu_threads on another loop",
                 )
             )
@@ -274,6 +279,9 @@ def any_nest(s: Stage, nest: Nest, ds: Directives, lanes: Callable[[str], int]) 
                     "leave vectorize out",
                 )
             )
+        if any(loop.kind == VTHREAD for loop in nest.loops):
+            why = "the threads hand over one value each"
+            out.append(_problem(place_of(ds, GpuVthreads), "P258", s, "gpu_vthreads in a reduction by the block", why, "leave them out"))
     return out
 
 

@@ -17,7 +17,7 @@ from fluorite.schedule.passes import LAST
 
 from ..allocation import hoist_allocations
 from ..common_parts import common_once
-from ..gpu import legality, nests
+from ..gpu import legality, nests, vthreads
 from ..interleaving import Shapes, interleaved
 from ..partition import partition
 from ..phases import dealt
@@ -50,6 +50,7 @@ def lower(
         return None, list(dict.fromkeys([*work.problems, *error.problems])), work.nests
     if plan.gpu:
         body, shared = nests.hoisted(body)
+        body = vthreads.written_out(body)
         work.problems += legality.shared_bytes(plan.stages[-1], shared, plan.directives)
     if work.problems:
         return None, list(dict.fromkeys(work.problems)), work.nests

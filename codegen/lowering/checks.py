@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Fuse, Reorder, Split, Tile, Vectorize
 from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loops
-from fluorite.schedule.nest import VECTOR, Loop, Nest
+from fluorite.schedule.nest import THREAD, VECTOR, Loop, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
 from fluorite.schedule.unscheduled import sorts
 
@@ -66,6 +68,8 @@ def check_order(work: Context, s: Stage, nest: Nest) -> None:
     ds = work.plan.directives.get(s.id, ())
     shaping = [d for kinds in (Reorder | Tile | Vectorize, Fuse | Split) for d in ds if isinstance(d, kinds)]
     place = shaping[0].at() if shaping else NOWHERE
+    if best:  # threads compare positions, too
+        nest = replace(nest, loops=tuple(loop for loop in nest.loops if loop.kind != THREAD))
     if wrong is None and not keeps_order(s, nest):
         axes = ", ".join(a.name for a in s.reduce_axes)
         work.problems.append(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.linear import linear, simplify, within
 from fluorite.algo.rewriting import axes_of
-from fluorite.schedule.directives import Fetch, GpuThreads, GpuWarps, StoreIn
-from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, Loop
+from fluorite.schedule.directives import Fetch, GpuLanes, GpuThreads, GpuWarps, StoreIn
+from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, VTHREAD, Loop
 
 from . import evaluating, logic
 from .context import Context, Placed
@@ -48,10 +48,10 @@ def late_guards(work: Context, p: Placed) -> list[tuple[Expr, Expr]]:
         for i, at in work.plan.placements.items()
         if at.owner == p.stage.id and p.nest.loop(at.loop) and has_barrier(work, i)
     ]
-    barriers += [n for n, loop in enumerate(p.nest.loops) if loop.kind == THREAD and loop.reduction]
+    barriers += [n for n, loop in enumerate(p.nest.loops) if loop.kind == THREAD and loop.reduction]  # shuffles are like barriers
     last = max(barriers, default=-1)
     mine = [loop.var for loop in p.nest.loops]
-    threads = {loop.var for loop in (*p.nest.loops, *work.threads) if loop.kind == THREAD}
+    threads = {loop.var for loop in (*p.nest.loops, *work.threads) if loop.kind in (THREAD, VTHREAD)}
     out = []
     for value, limit in guards_of(work, p):
         used = set(axes_of(value))
@@ -62,7 +62,8 @@ def late_guards(work: Context, p: Placed) -> list[tuple[Expr, Expr]]:
 
 def has_barrier(work: Context, i: int) -> bool:
     ds = work.plan.directives.get(i, ())
-    if any(isinstance(d, Fetch | GpuThreads | GpuWarps) for d in ds) or any(isinstance(d, StoreIn) and d.memory == "shared" for d in ds):
+    dealt = any(isinstance(d, Fetch | GpuThreads | GpuLanes | GpuWarps) for d in ds)
+    if dealt or any(isinstance(d, StoreIn) and d.memory == "shared" for d in ds):
         return True
     return any(has_barrier(work, j) for j, at in work.plan.placements.items() if at.owner == i)
 

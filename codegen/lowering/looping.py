@@ -11,7 +11,7 @@ from fluorite.algo.linear import linear, simplify
 from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Parallel, Vectorize
-from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, Loop
+from fluorite.schedule.nest import PARALLEL, SERIAL, THREAD, UNROLLED, VECTOR, VTHREAD, Loop
 from fluorite.schedule.regions import Box
 
 from ..statements import Allocate, Buffer, For, If, Marked, Statement, sequence
@@ -58,7 +58,7 @@ def loop_and_rest(work: Context, p: Placed, k: int) -> Statement:
     if (d := pipelining.asked(work, p, loop)) is not None:
         return pipelining.overlapped(work, p, k, d, here)
     inside = [s for s in here if not work.plan.placements[s.id].after]
-    if loop.kind == THREAD:
+    if loop.kind in (THREAD, VTHREAD):
         work.threads.append(loop)
     if loop.kind == PARALLEL:
         if work.parallel:
@@ -81,7 +81,7 @@ def loop_and_rest(work: Context, p: Placed, k: int) -> Statement:
     body = keeping(work, p, k, body)
     if loop.kind == PARALLEL:
         work.parallel.pop()
-    if loop.kind == THREAD:
+    if loop.kind in (THREAD, VTHREAD):
         work.threads.pop()
     return for_loop(work, p, loop, body, k)
 
@@ -146,7 +146,7 @@ def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> F
         if loop.var not in set(axes_of(value)) or not all(a in known or not guarding.is_loop(work, p, a) for a in axes_of(value)):
             continue
         if (
-            loop.kind not in (THREAD, UNROLLED)
+            loop.kind not in (THREAD, VTHREAD, UNROLLED)
             and form.coefficient(loop.var) == 1
             and loop.var not in {a for x in form.atoms if x is not loop.var for a in axes_of(x)}
         ):

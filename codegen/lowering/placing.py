@@ -9,9 +9,9 @@ from fluorite.algo.expr import Axis, Expr, as_expr, binary
 from fluorite.algo.linear import simplify
 from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
-from fluorite.schedule.directives import Directive, Fetch, GpuThreads, GpuWarps, StoreIn
+from fluorite.schedule.directives import Directive, Fetch, GpuLanes, GpuThreads, GpuWarps, StoreIn
 from fluorite.schedule.loop_checks import SHAPING
-from fluorite.schedule.nest import SERIAL, UNROLLED, VECTOR, Guard, Nest, shifted
+from fluorite.schedule.nest import SERIAL, THREAD, UNROLLED, VECTOR, Guard, Nest, shifted
 from fluorite.schedule.regions import Box
 from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import scatters, sorts, unscheduled
@@ -115,7 +115,7 @@ def on_gpu(work: Context, s: Stage, nest: Nest) -> Nest:
 
 
 def in_all_threads(work: Context) -> bool:
-    return {loop.lane for loop in work.threads} == set(work.lanes)
+    return {loop.lane for loop in work.threads if loop.kind == THREAD} == set(work.lanes)
 
 
 def shaping(work: Context, s: Stage) -> tuple[Directive, ...]:
@@ -139,5 +139,6 @@ def gpu_memory(work: Context, s: Stage) -> str:
     if chosen == "global":
         raise legality.not_in_kernel(s, ds)
     if chosen is None:
-        return "local" if in_all_threads(work) and not any(isinstance(d, GpuThreads | GpuWarps | Fetch) for d in ds) else "shared"
+        dealt = any(isinstance(d, GpuThreads | GpuLanes | GpuWarps | Fetch) for d in ds)
+        return "local" if in_all_threads(work) and not dealt else "shared"
     return "shared" if chosen == "shared" else "local"

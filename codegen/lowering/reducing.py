@@ -8,7 +8,7 @@ from fluorite.algo.expr import Expr, as_expr
 from fluorite.algo.rewriting import axes_of
 from fluorite.schedule.nest import THREAD, VECTOR, Loop
 
-from ..gpu import nests
+from ..gpu import block_reductions, nests
 from ..reductions import accumulators, begun, finished, initial
 from ..statements import Allocate, If, Statement, Store, sequence
 from . import evaluating, guarding, logic, looping, tiling
@@ -51,17 +51,16 @@ def accumulated(work: Context, p: Placed, loops: Statement, guards: Sequence[tup
 
 
 def block_reduction(work: Context, p: Placed, k: int) -> Statement:
-    accumulator = accumulators(p.stage)[0]
-    work.storage[accumulator.id] = (accumulator, (as_expr(0),))
+    start_scalars(work, p)
     reducing = [loop for loop in p.nest.loops[k:] if loop.kind == THREAD]
     work.threads += reducing
     body = looping.loops(work, p, k + len(reducing))
     del work.threads[len(work.threads) - len(reducing) :]
-    return nests.block_reduction(
+    return block_reductions.block_reduction(
         p.stage,
         p.nest,
         body,
-        lambda value: kept(work, p, Store(p.stage.id, evaluating.own_index(work, p), value)),
+        lambda state: kept(work, p, finished(p.stage, evaluating.own_index(work, p), state)),
         own_barriers=work.stepped is not None,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fluorite.algo.expr import Axis
 from fluorite.algo.extent import volume
 from fluorite.algo.graph import Graph
-from fluorite.algo.stages import Stage
+from fluorite.algo.stages import Reduction, Stage
 
 from ..directives import Directive, Fuse, GpuBlocks, GpuThreads, Reorder, Split
 from ..independent import Shared, independent, steps
@@ -82,9 +82,14 @@ def _least(axes: Sequence[Axis], s: Stage) -> int:
     return 1 if n <= 1 else min(_THREADS, -(-n // _WARP) * _WARP)
 
 
+def by_threads(r: Reduction) -> bool:
+    """Whether threads may reduce parts of it, in whichever order."""
+    return not r.in_order or r.kind.startswith("arg")
+
+
 def _by_block(s: Stage, inside: Sequence[str]) -> bool:
     """Whether a stage is few long sums."""
-    if s.reduction is None or s.reduction.in_order or s.parts_axis is not None:
+    if s.reduction is None or not by_threads(s.reduction):
         return False
     few, long = volume([n for a, n in s.ranges.items() if a.name in inside]), volume(s.reduction.extents)
     return (isinstance(few, int) and few < _WARP) and not (isinstance(long, int) and long < _LONG)
@@ -124,4 +129,4 @@ def _free(taken: set[str], wanted: str) -> str:
     return wanted
 
 
-__all__ = ["gpu_recurrence"]
+__all__ = ["by_threads", "gpu_recurrence"]

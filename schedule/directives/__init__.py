@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .base import DIRECTIVES, STEPS, Directive
-from .gpu import Fetch, GpuBlocks, GpuThreads, GpuWarps
-from .later import GpuLanes, GpuVthreads
+from .gpu import Fetch, GpuBlocks, GpuLanes, GpuThreads, GpuVthreads, GpuWarps
 from .loops import ComputeAt, ComputeInline, ComputeRoot, ComputeWith, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from .pipelining import SoftwarePipeline
 from .rewrites import Cache, FindBest, Pack, Rfactor, StageIn

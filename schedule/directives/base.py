@@ -32,8 +32,6 @@ class Directive(Record):
 
     key: ClassVar[str] = ""
     rewrites: ClassVar[bool] = False
-    built: ClassVar[bool] = True
-    missing: ClassVar[str] = ""  # of a directive that is not built: what it would need
     short: ClassVar[bool] = True
     before: ClassVar[str] = ""
     after: ClassVar[str] = ""

@@ -55,6 +55,43 @@ class GpuThreads(Directive):
         return at_most_three(self.loops, "thread")
 
 
+@dataclass(frozen=True, init=False)
+class GpuVthreads(Directive):
+    """Virtual threads: each thread takes the iterations of these loops too, at a stride, with registers for each.
+
+    Legal for loops of constant extent of the stage that owns the kernel, no reductions, 64 virtual threads for each thread at most.
+    Gains: register tiles whose parts lie a block apart: neighbouring threads read neighbouring elements, and all parts read a shared tile
+    once it is there.
+    Costs: what they compute is written out for each, and takes registers.
+    """
+
+    before: ClassVar[str] = "for v in 0..2\n  threadIdx.x = t\n    acc = 0; for k: acc += ...[v*32 + t]"
+    after: ClassVar[str] = "gpu_vthreads: [v]\n  threadIdx.x = t\n    acc[0], acc[1] = 0; for k: acc[0] += ...[t], acc[1] += ...[32 + t]"
+
+    loops: Annotated[tuple[str, ...], ListOf(LOOP, least=1)]
+
+    def __init__(self, *loops: str | Sequence[str], note: str | None = None, marks: Marks = UNMARKED) -> None:
+        fill_in(self, {"loops": loops_of(loops), "note": note, "marks": marks})
+
+    def complaints(self) -> list[Complaint]:
+        return named_twice("loops", self.loops)
+
+
+@dataclass(frozen=True)
+class GpuLanes(Directive):
+    """Bind a loop to the lanes of a warp, as threadIdx.x. On a reduction loop: the lanes combine what they have by shuffles.
+
+    Legal on CUDA, for a loop of constant extent, a power of two up to 32; gpu_threads then are along threadIdx.y and threadIdx.z.
+    Gains: a reduction by a warp needs no shared memory and no barrier; by a block of warps, a few values of it.
+    Costs: a reduction reassociates.
+    """
+
+    before: ClassVar[str] = "for k_outer\n  for k_inner in 0..32: sum += ..."
+    after: ClassVar[str] = "gpu_lanes: k_inner\n  threadIdx.x = k_inner\n    for k_outer: sum += ...\n    sum += lane ^ 16's, ^ 8's, ..."
+
+    axis: Name
+
+
 @dataclass(frozen=True)
 class GpuWarps(Directive):
     """Give the iterations of a loop to warps: the 32 threads of each compute one together, by an instruction of the tensor cores.

@@ -34,7 +34,7 @@ MISTAKES = {  # where: lines of soft, lines of sharp, lines under the plan itsel
     "no such key": ({"sharp": ["split: {axes: y, factor: 4}"]}, "P006"),
     "not a number": ({"sharp": ["split: {axis: y, factor: many}"]}, "P008"),
     "no such hole": ({"sharp": ["split: {axis: y, factor: $none}"]}, "P014"),
-    "not built yet": ({"sharp": ["gpu_lanes: y"]}, "P902"),
+    "of another machine": ({"sharp": ["gpu_lanes: y"]}, "P250"),
     "no such stage": ({"shap": ["parallel: y"]}, "P101"),
     "no selector": ({"sh{arp": ["parallel: y"]}, "P106"),
     "no such loop": ({"soft": ["parallel: z"]}, "P203"),

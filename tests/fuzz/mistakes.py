@@ -138,6 +138,7 @@ STEPS = [
     "fetch: {vector: 4}",
     "tensorize: {axis: x}",
     "gpu_lanes: x",
+    "gpu_vthreads: [y]",
     "software_pipeline: {axis: y}",
     "auto",
     "~",

@@ -22,7 +22,7 @@ Copied = tuple[Any, Array, Array, Array]
 """What an asynchronous copy writes, and where: buffer, index, values, threads."""
 SEVERAL, NOBODY = -2, -1
 TURNS = 10_000
-BARRIER = "fluorite_barrier"
+BARRIER, SHUFFLE = "fluorite_barrier", "fluorite_shuffle"
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Add": np.add,
@@ -285,7 +285,16 @@ class Block:
             a = self.value(args[1], taken) if taken.any() else 0
             b = self.value(args[2], other) if other.any() else 0
             return np.where(holds, a, b).astype(str(e.ty.dtype).split("x")[0])
+        if op == SHUFFLE:
+            return self.shuffled(np.broadcast_to(self.value(args[0], active), (self.count, 1)), int(args[1].value), active)
         return FUNCTIONS[op](*(self.value(a, active) for a in args))
+
+    def shuffled(self, values: Array, distance: int, active: Array) -> Array:
+        other = self.threads ^ distance
+        if not active.all() or other.max() >= self.count:
+            self.fault(f"a shuffle over {distance} lanes in which some threads take no part")
+            return values
+        return values[other]
 
     # ------------------------------------------------------------ memory
     def element(self, b: Any, index: Any, active: Array, doing: str) -> tuple[Memory, Array, Array]:

@@ -12,7 +12,7 @@ from fluorite.codegen.driver import lower_variants, prepared
 from fluorite.codegen.target import resolve_target
 from fluorite.schedule import ExecutionPlan
 
-from .gpu_algorithms import best, blur, layer, scaled
+from .gpu_algorithms import blur, layer, scaled
 
 CUDA = "target: {kind: cuda, arch: sm_90}\n"
 BLUR = """schedule:
@@ -182,12 +182,6 @@ def test_fetch_of_a_reduction() -> None:
     - fetch
 """
     refused(layer, text, "P257", "fetch", "it is a reduction", "gpu_threads")
-
-
-def test_a_block_finds_no_argmax() -> None:
-    text = "schedule:\n  best/argmax:\n    - split: {axis: columns, factor: 64}\n    - gpu_blocks: [rows]\n"
-    text += "    - gpu_threads: [columns_inner]\n"
-    refused(best, text, "P258", "gpu_threads", "argmax", "pairs")
 
 
 def test_a_whole_symbolic_axis_fits_no_shared_memory() -> None:

@@ -191,9 +191,6 @@ def test_auto_in_a_number_is_a_hole_and_a_stage_left_to_the_scheduler_is_none() 
         ("tune: {where: [\"$t < 4\"]}", "1:16: error[P014]: $t is no hole of this plan"),
         ("schedule: {s: [{split: {axis: x, factor: {choose: [1], name: t}}}, {split: {axis: y, factor: {choose: [2], name: t}}}]}", "$t is defined twice"),
         ("memory: {limit: 2GiB}\nmesh: {data: 2}", "2:1: error[P901]: the section mesh is not built yet"),
-        ("schedule: {s: [{gpu_lanes: x}]}", "1:17: error[P902]: the directive gpu_lanes is not built yet"),
-        ("schedule: {s: {choose: [[fetch], [{gpu_lanes: x}]]}}", "1:36: error[P902]: the directive gpu_lanes is not built yet"),
-        ("variants: [{when: {n: 1}, schedule: {s: [{gpu_lanes: x}]}}]", "1:43: error[P902]"),
         ("holes: {t: {chose: [1, 2]}}", "1:12: error[P014]: $t is {chose: ...}, which is no hole\n  try: choose"),
         ("mesh: {d: 2}\nroles: {main: {}}", "2:8: error[P009]: mesh and roles exclude each other"),
         ("schedule: {a//b: auto}", '1:12: error[P106]: "a//b" is no selector'),
@@ -278,8 +275,3 @@ def test_a_constraint_without_a_value() -> None:
 def test_no_text_breaks_the_parser(text: str) -> None:
     with suppress(ConstraintError):
         assert isinstance(evaluate(parse(text), {"a": 1, "b": 2, "t": 3}), int)
-
-
-def test_a_directive_that_is_not_built_says_what_it_would_need() -> None:
-    (one,) = ExecutionPlan.from_yaml("schedule: {s: [{gpu_lanes: k}]}", "p.yaml").problems()
-    assert "the directive gpu_lanes is not built yet" in one.text() and "from lane to lane" in one.text()
