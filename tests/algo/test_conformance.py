@@ -15,7 +15,8 @@ from fluorite.algo import ops
 from fluorite.algo.numerics import compare
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from operator_cases import CASES, NAMES, TRIED_ELSEWHERE, algorithm, values, wanted
+from operator_case import NAMES, algorithm, values, wanted
+from operator_cases import CASES, TRIED_ELSEWHERE
 from operator_names import ATTENTION, NETWORKS
 from operator_running import declared
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import fluorite as fl
 import numpy as np
-import operator_cases
 import pytest
 from fluorite.algo.autodiff import solving
 from gradient_cases import OPERATORS, STATIC, normal
 from gradient_checks import check_gradient, traced
-from operator_cases import CASES, Seeded
+from operator_case import Seeded, values
+from operator_cases import CASES
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -41,7 +41,7 @@ def test_gradient_of_operator_cases(name: str) -> None:
         shapes = case.shapes(c)
         options = case.options(c, shapes)
         domain = "positive" if name in ("sqrt", "rsqrt") else "small" if case.values == "any" else case.values
-        arrays = [operator_cases.values("float64", s, domain, seed * 10 + k) for k, s in enumerate(shapes)]
+        arrays = [values("float64", s, domain, seed * 10 + k) for k, s in enumerate(shapes)]
         check_gradient(lambda *a, o=options: case.call(*a, **o), *arrays)  # type: ignore[misc]
 
 

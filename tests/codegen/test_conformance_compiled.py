@@ -11,7 +11,8 @@ import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.numerics import compare
-from operator_cases import CASES, Case, Seeded, Shape, values
+from operator_case import Case, Seeded, Shape, values
+from operator_cases import CASES
 
 
 def drawn(case: Case, dtype: str) -> tuple[tuple[Shape, ...], dict[str, Any]]:
