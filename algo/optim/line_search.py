@@ -23,23 +23,6 @@ def backtracked(again: Again, first: Tensor, slope: Tensor, moves: Sequence[tupl
     with its part of the direction. Raises AlgorithmError: a loss that draws random numbers, or is no scalar.
     """
 
-    def at(length: Tensor) -> Tensor:
-        """The loss, float64, with all parameters moved."""
-        builder = current()
-        saved = dict(builder.assigned)
-        try:
-            for u, direction in moves:
-                made = elementwise(u.shape, u.axis_names, u.label("trial"), u.parameter.dtype,
-                                   lambda w, t, d, u=u: u.real(w) + u.real(t) * d, u.w, length, direction)  # fmt: skip
-                assert isinstance(made, Direct)
-                builder.assigned[id(u.parameter)] = Assigned(Held(u.parameter, made), "", "")
-            loss = again.make()
-        finally:
-            builder.assigned = saved
-        if not isinstance(loss, Tensor) or loss.shape != ():
-            raise refuse("A193", f"minimize of a function that returns {loss!r}", "a loss is one number", "fl.mean")
-        return elementwise((), (), "trial/loss", "float64", lambda e: cast(e, "float64"), loss)
-
     def going(c: dict[str, Any]) -> Tensor:
         def short(f: Any, before: Any, t: Any, s: Any, n: Any) -> Any:
             return ~(cast(f, "float64") <= cast(before, "float64") + _ENOUGH * t * s) & (n < _MOST)
@@ -48,11 +31,31 @@ def backtracked(again: Again, first: Tensor, slope: Tensor, moves: Sequence[tupl
 
     def halved(c: dict[str, Any]) -> dict[str, Any]:
         length = elementwise((), (), "half", "float64", lambda t: 0.5 * t, c["length"])
-        return {"length": length, "loss": at(length), "tries": elementwise((), (), "tries", "int32", lambda n: n + 1, c["tries"])}
+        tries = elementwise((), (), "tries", "int32", lambda n: n + 1, c["tries"])
+        return {"length": length, "loss": moved_along(again, length, moves), "tries": tries}
 
-    start = {"length": first, "loss": at(first), "tries": elementwise((), (), "tries", "int32", lambda: cast(1, "int32"))}
+    loss = moved_along(again, first, moves)
+    start = {"length": first, "loss": loss, "tries": elementwise((), (), "tries", "int32", lambda: cast(1, "int32"))}
     found: Tensor = while_loop(going, halved, start)["length"]
     return found
 
 
-__all__ = ["backtracked"]
+def moved_along(again: Again, length: Tensor, moves: Sequence[tuple[Update, Tensor]]) -> Tensor:
+    """The loss, float64, with all parameters moved by `length` along their parts of the direction. Raises AlgorithmError."""
+    builder = current()
+    saved = dict(builder.assigned)
+    try:
+        for u, direction in moves:
+            made = elementwise(u.shape, u.axis_names, u.label("trial"), u.parameter.dtype,
+                               lambda w, t, d, u=u: u.real(w) + u.real(t) * d, u.w, length, direction)  # fmt: skip
+            assert isinstance(made, Direct)
+            builder.assigned[id(u.parameter)] = Assigned(Held(u.parameter, made), "", "")
+        loss = again.make()
+    finally:
+        builder.assigned = saved
+    if not isinstance(loss, Tensor) or loss.shape != ():
+        raise refuse("A193", f"minimize of a function that returns {loss!r}", "a loss is one number", "fl.mean")
+    return elementwise((), (), "trial/loss", "float64", lambda e: cast(e, "float64"), loss)
+
+
+__all__ = ["backtracked", "moved_along"]

@@ -13,8 +13,11 @@ from ..tensor import Tensor
 from ..trace import build_stage
 from .line_search import backtracked
 from .optimizer import Optimizer
+from .strong_wolfe import strong_wolfe
 from .update import Update, elementwise, number
 from .vectors import PAIR, axis_labels, dot, each_with, magnitude, total
+
+SEARCHES = {"backtracking": backtracked, "strong_wolfe": strong_wolfe}
 
 
 class LBFGS(Optimizer):
@@ -25,8 +28,9 @@ class LBFGS(Optimizer):
     gradient, and `rate` * min(1, 1 / |g|_1) times as long; the others start from the identity times s . y / y . y of the newest pair. For
     losses that are the same function in every call, such as that of a whole data set.
 
-    With ``line_search="backtracking"`` the step is halved until the loss is low enough (see fluorite.algo.optim.line_search), inside the
-    compiled step, and `minimize` takes the function that makes the loss: ``self.optimizer.minimize(lambda: self.loss(x, y))``.
+    With ``line_search="backtracking"`` the step is halved until the loss is low enough (see fluorite.algo.optim.line_search); with
+    ``"strong_wolfe"`` it is made longer and shorter until the slope is small, too, as torch.optim.LBFGS has it (strong_wolfe). Both search
+    inside the compiled step, and `minimize` takes the function that makes the loss: ``self.optimizer.minimize(lambda: self.loss(x, y))``.
 
     State: `s` and `y` [history_size, ...] of every parameter, a ring of which `head` is written next and `pairs` are filled; the parameters
     and gradients of the last step as `w` and `g`; the products of all pairs as `sy` and `yy`. Products of vectors are added in float64.
@@ -38,8 +42,9 @@ class LBFGS(Optimizer):
         self, learning_rate: Any = 1.0, history_size: int = 10, *, curvature: float = 1e-10, line_search: str | None = None, **options: Any
     ) -> None:
         super().__init__(learning_rate, **options)
-        if line_search not in (None, "backtracking"):
-            raise refuse("A191", f"line_search={line_search!r}", "it is 'backtracking', or left out", "line_search='backtracking'")
+        if line_search is not None and line_search not in SEARCHES:
+            why = f"it is {' or '.join(map(repr, SEARCHES))}, or left out"
+            raise refuse("A191", f"line_search={line_search!r}", why, *(f"line_search={name!r}" for name in SEARCHES))
         if line_search and self.accumulate > 1:
             asked = f"line_search={line_search!r} with accumulate={self.accumulate}"
             raise refuse("A191", asked, "no call has the whole loss", "one of them")
@@ -70,7 +75,7 @@ class LBFGS(Optimizer):
             why = "it asks for the loss at other parameters"
             raise refuse("A191", "a line search of a loss that is a tensor", why, "minimize(lambda: ...), a function that makes the loss")
         slope = total("slope", [dot(f"slope/{n.path}", n.g, d) for n, d in moves])
-        return backtracked(again, first, slope, [(n.update, d) for n, d in moves])
+        return SEARCHES[self.line_search](again, first, slope, [(n.update, d) for n, d in moves])
 
     @staticmethod
     def _first(done: Expr, size: Expr) -> Expr:

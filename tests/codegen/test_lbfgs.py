@@ -9,6 +9,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 Array = np.ndarray[Any, Any]
 START = np.array([-1.2, 1.0, -0.7, 0.8, 0.3])
@@ -206,10 +207,69 @@ def test_a_line_search_halves_the_step_until_the_loss_is_low_enough_and_finds_th
     np.testing.assert_allclose(where(model), [1, 1, 1, 1, 2], rtol=1e-9)
 
 
+PYTORCH = {
+    1: [-1.00913597734, 0.475920679887, -0.472839943343, 0.745113314448, 0.303009915014],
+    2: [-0.731228599077, 0.369978063076, -0.389025509065, 0.620333356544, 0.307255953106],
+    5: [-0.381679721227, 0.135312697233, -0.0128287290975, 0.0350093432432, 0.362009800746],
+    10: [-0.186895862318, 0.105565587309, 0.0340345617706, -0.0378533179742, 1.05418161039],
+    20: [0.623042910949, 0.362922251341, 0.101393177995, 0.00574102416264, 1.7824922781],
+    40: [1.00081472789, 1.00138184684, 1.00295636766, 1.00601294256, 1.98897017845],
+}
+"""Where torch.optim.LBFGS(line_search_fn="strong_wolfe", lr=1, max_iter=1, max_eval=100) of PyTorch 2 is after so many steps."""
+
+
+def test_strong_wolfe_goes_where_pytorch_goes() -> None:
+    made = Searching(fl.optim.LBFGS(line_search="strong_wolfe"))
+    model = made.compile()
+    graph = fl.trace(made)
+    state: Any = {k: np.array(v) for k, v in model.parameters.items() if not k.startswith("constant")}
+    for n in range(1, 41):
+        model.step()
+        if n <= 6:
+            state = graph.step(method="step", parameters=state).parameters
+            np.testing.assert_allclose(np.append(state["x"], state["y"]), where(model), rtol=1e-10)
+        if n in PYTORCH:
+            np.testing.assert_allclose(where(model), PYTORCH[n], rtol=1e-7, err_msg=f"step {n}")
+
+
+class Net(fl.Program):
+    def __init__(self) -> None:
+        self.up, self.down = fl.nn.Linear(2, 6), fl.nn.Linear(6, 1)
+        self.optimizer = fl.optim.LBFGS(line_search="strong_wolfe")
+
+    @fl.method(training=True)
+    def step(self, x: fl.f32[fl.Tensor, 30, 2], y: fl.f32[fl.Tensor, 30, 1]) -> Any:
+        return self.optimizer.minimize(lambda: fl.mean(fl.square(self.down(fl.tanh(self.up(x))) - y), name="loss"))
+
+
+def test_a_small_network_learns_as_with_scipy() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((30, 2)).astype(np.float32)
+    y = np.sin(x[:, :1]) * x[:, 1:]
+    model = fl.compile(Net(), seed=1)
+    names = ["up/w", "up/b", "down/w", "down/b"]
+    shapes = [model.parameters[n].shape for n in names]
+    start = np.concatenate([np.ravel(model.parameters[n]) for n in names]).astype(np.float64)
+
+    def loss(w: Array) -> tuple[float, Array]:
+        a, b, c, d = (part.reshape(s) for part, s in zip(np.split(w, np.cumsum([np.prod(s) for s in shapes])[:-1]), shapes, strict=True))
+        h = np.tanh(x @ a + b)
+        off = h @ c + d - y
+        back = 2 * off @ c.T / len(x) * (1 - h * h)
+        slopes = (x.T @ back, back.sum(0), h.T @ off * 2 / len(x), off.sum(0) * 2 / len(x))
+        return float((off * off).mean()), np.concatenate([np.ravel(s) for s in slopes])
+
+    with_scipy = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 60, "ftol": 0, "gtol": 0})
+    losses = [float(model.step(x, y)) for _ in range(61)]
+    assert all(b <= a * (1 + 1e-5) for a, b in itertools.pairwise(losses))
+    assert losses[0] == pytest.approx(loss(start)[0], rel=1e-5)
+    assert max(losses[-1], with_scipy.fun) < losses[0] / 100  # two ways through a valley that is not convex
+
+
 class Fit(fl.Program):
-    def __init__(self, loss: str, **options: Any) -> None:
+    def __init__(self, loss: str, search: str = "backtracking", **options: Any) -> None:
         self.line, self.drop = fl.nn.Linear(3, 2), fl.nn.Dropout(0.5)
-        self.optimizer, self.kind = fl.optim.LBFGS(line_search="backtracking", **options), loss
+        self.optimizer, self.kind = fl.optim.LBFGS(line_search=search, **options), loss
 
     @fl.method(training=True)
     def step(self, x: fl.f32[fl.Tensor, "n", 3], y: fl.f32[fl.Tensor, "n", 2]) -> Any:
@@ -234,9 +294,10 @@ def test_a_line_search_of_a_model_and_its_data() -> None:
     [("tensor", "A191", "a line search of a loss that is a tensor"), ("random", "A199", "fl.while_loop"), ("many", "A170", "")],
 )
 def test_losses_that_a_line_search_cannot_ask_for_again_are_refused(kind: str, code: str, words: str) -> None:
-    with pytest.raises(fl.AlgorithmError) as caught:
-        fl.trace(Fit(kind))
-    assert caught.value.problems[0].code == code and words in caught.value.problems[0].asked
+    for search in ("backtracking", "strong_wolfe"):
+        with pytest.raises(fl.AlgorithmError) as caught:
+            fl.trace(Fit(kind, search))
+        assert caught.value.problems[0].code == code and words in caught.value.problems[0].asked
 
 
 def test_arguments_of_a_line_search_are_checked() -> None:
