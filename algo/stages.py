@@ -280,12 +280,12 @@ def parts_axis(value: Expr) -> Axis | None:
 
 def unwidened(e: Expr) -> Expr:
     """A narrow float, or an integer, before it was converted to the wider type in which it is multiplied."""
-    while isinstance(e, Op) and e.op == "cast" and _widens(e.args[0].dtype, e.dtype):
+    while isinstance(e, Op) and e.op == "cast" and widens(e.args[0].dtype, e.dtype):
         e = e.args[0]
     return e
 
 
-def _widens(narrow: str, wide: str) -> bool:
+def widens(narrow: str, wide: str) -> bool:
     """Whether a cast keeps every number of the narrow type."""
     if narrow in NARROW:
         return kind(wide) == "float"

@@ -1,4 +1,4 @@
-"""The vector instructions that add dot products of 4 bytes, or of 2 bfloat16, to every lane, as LLVM IR text.
+"""The vector instructions that add dot products of 4 bytes, or of 2 int16 or bfloat16, to every lane, as LLVM IR text.
 
 Each takes the sums, the 4 bytes of the row that all lanes share, and 4 bytes for each lane.
 """
@@ -19,10 +19,12 @@ class Dot(NamedTuple):
     shared_first: bool
 
 
+_WORDS = "llvm.x86.avx512.vpdpwssd.512"
 _VNNI, _BF16 = "llvm.x86.avx512.vpdpbusd.512", "llvm.x86.avx512bf16.dpbf16ps.512"
 FUNCTIONS: dict[str, Dot] = {
     "dot_uint8_int8": Dot(_VNNI, "i32", "i8", "i8", 4, True),
     "dot_int8_uint8": Dot(_VNNI, "i32", "i8", "i8", 4, False),  # the instruction's first factor is the one without a sign
+    "dot_int16_int16": Dot(_WORDS, "i32", "i16", "i16", 2, True),
     "dot_bfloat16_bfloat16": Dot(_BF16, "float", "bfloat", "i16", 2, True),
 }
 """By the types of the row and of the lanes."""

@@ -16,8 +16,8 @@ from fluorite.algo.numerics import NO_CASTS
 from fluorite.algo.parameters import initial_parameters
 from fluorite.algo.program import Program, trace
 from fluorite.algo.specialise import specialise
-from fluorite.schedule import ExecutionPlan, fill, holes_of, satisfies
-from fluorite.schedule.checks import problems_of, unused_names
+from fluorite.schedule import ExecutionPlan, fill, holes_of
+from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.divisors import divisor_problems, extent_lookup
 from fluorite.schedule.loss_scaling import scaled
@@ -70,11 +70,7 @@ def prepared(plan: Plan, graph: Graph) -> tuple[ExecutionPlan, tuple[str, ...]]:
         raise PlanError(problems)
     lookup = extent_lookup(graph, resolved)
     opened = holes_of(resolved, lookup)
-    if not satisfies(resolved, {}, lookup):
-        asked, why = "the first alternatives of the holes break tune: where:", "they are what an untuned build takes"
-        raise PlanError(resolved.tune.place_of("where").problem("P124", asked, why, ("put first what the conditions allow",)))
     notes = tuple(f"{h.id} is open; its first alternative is used" for h in opened.values() if not h.within)
-    notes += tuple(f"${name} is used nowhere" for name in unused_names(resolved))
     filled = fill(resolved, {}, lookup)
     if problems := [*_extents_problems(filled, graph), *variant_problems(filled, graph)]:
         raise PlanError(problems)

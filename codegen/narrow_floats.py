@@ -59,6 +59,12 @@ def _from(f: Narrow, x: Value) -> Value:
     return (chosen | ((bits << (32 - f.bits)) & _SIGN)).float
 
 
+def _half(x: Value) -> Value:
+    """float32 from the bits of float16, by the processor. Back again it is not asked for: where LLVM sees both, it multiplies and adds
+    numbers of float16, and contracts what has to be rounded between."""
+    return x._cast("bitcast", "half")._cast("fpext", "float")
+
+
 def _to(f: Narrow, x: Value) -> Value:
     """Bits from a float32 that the type holds."""
     element = f"i{f.bits}"
@@ -105,13 +111,18 @@ for _name, _format in FORMATS.items():
         f"to_{_name}": ("float32", _format.storage, lambda x, f=_format: _to(f, x)),  # type: ignore[misc]
         f"round_{_name}": ("float32", "float32", lambda x, f=_format: _round(f, x)),  # type: ignore[misc]
     }
+_HALVES = frozenset({"haswell", "skylake-avx512", "cascadelake", "icelake-server", "cooperlake", "sapphirerapids"})
+"""LLVM's names of processors that convert vectors of float16 by one instruction; LLVM takes others through a function of its own."""
 _ELEMENTS = {"float32": "float", "float64": "double", "uint8": "i8", "uint16": "i16"}
 
 
-def definition(name: str, symbol: str, lanes: int) -> tuple[str, dict[str, None]]:
-    """LLVM IR of one function on vectors of `lanes` elements, or on scalars, and the declarations that it needs."""
+def definition(name: str, symbol: str, lanes: int, cpu: str = "") -> tuple[str, dict[str, None]]:
+    """LLVM IR of one function on vectors of `lanes` elements, or on scalars, and the declarations that it needs. `cpu`: LLVM's name of the
+    processor."""
     takes, _, steps = FUNCTIONS[name]
     text = Text(lanes)
+    if cpu in _HALVES and name == "from_float16":
+        steps = _half
     result = steps(Value(text, _ELEMENTS[takes], "%a0"))
     body = [f"define {result.type} @{symbol}({text.type(_ELEMENTS[takes])} %a0) alwaysinline {{", "start:", *text.lines]
     return "\n".join([*body, f"  ret {result.type} {result.name}", "}"]), text.declared

@@ -79,6 +79,11 @@ def _declared_once(text: str) -> str:
     return "\n".join([*declared, *(line for line in lines if line not in declared)])
 
 
+def _cpu(f: Any) -> str:
+    """LLVM's name of the processor that a function is for."""
+    return str(f.attrs["target"].attrs.get("mcpu", ""))
+
+
 def own_functions() -> Any:
     """The pass over host functions: each carries the text of those that it calls, under names of its own.
 
@@ -111,7 +116,7 @@ def own_functions() -> Any:
         body = tvm_ffi.structural_map(f.body, [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, scattered)])
         if not (wanted or gathered or looked_up):
             return f.with_body(body)
-        texts = [definitions(wanted)]
+        texts = [definitions(wanted, _cpu(f))]
         texts += [gathers.definition(*g) for g in sorted(gathered)]
         texts += [lookups.definition(*t) for t in sorted(looked_up)]
         text, body = _apart(_declared_once("\n".join(texts)), body, users)

@@ -32,8 +32,9 @@ def symbol(name: str, dtype: str, lanes: int) -> str:
     return f"fluorite_{name}_{FORMATS[dtype].short if dtype in FORMATS else dtype}x{lanes}"
 
 
-def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
-    """LLVM IR of functions, each given by (name, dtype, lanes). They take and return vectors by value and are meant to be inlined."""
+def definitions(wanted: Iterable[tuple[str, str, int]], cpu: str = "") -> str:
+    """LLVM IR of functions, each given by (name, dtype, lanes), for a processor that LLVM calls `cpu`. They take and return vectors by
+    value and are meant to be inlined."""
     parts: list[str] = []
     declared: dict[str, None] = {}
     for name, dtype, lanes in sorted(set(wanted)):
@@ -41,7 +42,7 @@ def definitions(wanted: Iterable[tuple[str, str, int]]) -> str:
             parts.append(whole_numbers.definition(name, symbol(name, dtype, lanes), dtype, lanes))
             continue
         if name in narrow_floats.FUNCTIONS:
-            part, needed = narrow_floats.definition(name, symbol(name, dtype, lanes), lanes)
+            part, needed = narrow_floats.definition(name, symbol(name, dtype, lanes), lanes, cpu)
             parts.append(part)
             declared |= needed
             continue

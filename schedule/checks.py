@@ -45,24 +45,17 @@ def _later_sections(plan: ExecutionPlan) -> Iterator[Problem]:
 def _unknown_names(plan: ExecutionPlan) -> Iterator[Problem]:
     known = dict.fromkeys(plan.holes)
     known.update(dict.fromkeys(value.name for value, _ in values_in(plan, plan.place) if isinstance(value, Choose) and value.name))
-    conditions = ((name, plan.tune.place_of("where", i)) for i, text in enumerate(plan.tune.where) for name in variables(parse(text)))
-    for name, place in (*_uses(plan), *conditions):
+    used = [
+        (name, value.place if value.place.line else place)
+        for value, place in values_in(plan, plan.place)
+        if isinstance(value, Ref)
+        for name in value.names
+    ]
+    used += [(name, plan.tune.place_of("where", i)) for i, text in enumerate(plan.tune.where) for name in variables(parse(text))]
+    for name, place in used:
         if name not in known:
             tries = nearest(f"${name}", [f"${one}" for one in known]) or (f"define it: holes: {{{name}: {{choose: [8, 16]}}}}",)
             yield place.problem("P014", f"${name} is no hole of this plan", "", tries)
-
-
-def _uses(plan: ExecutionPlan) -> Iterator[tuple[str, Place]]:
-    """The named holes that values of the plan speak of, and where."""
-    for value, place in values_in(plan, plan.place):
-        if isinstance(value, Ref):
-            yield from ((name, value.place if value.place.line else place) for name in value.names)
-
-
-def unused_names(plan: ExecutionPlan) -> list[str]:
-    """Entries of `holes:` that nothing in the plan speaks of."""
-    used = {name for name, _ in _uses(plan)}
-    return [name for name in plan.holes if name not in used]
 
 
 def _misspelt_holes(plan: ExecutionPlan) -> Iterator[Problem]:

@@ -119,6 +119,7 @@ CODES: dict[str, str] = {
         "Padding makes axes of a stage longer, layout puts them into another order: neither is for a result, whose shape and order the "
         "algorithm says. Reduction loops take no pad and no shift, since what is computed beyond, or again, would be added."
     ),
+    "P227": "pack keeps a copy in another type only where that is wider: every number of the operand is one of it.",
     "P230": (
         "Two stages share a kernel, by a fusion group or because compute_at, compute_inline, cache or pack put them there, and "
         "fusion: never forbids it."

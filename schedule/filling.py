@@ -95,8 +95,8 @@ def defaults(plan: ExecutionPlan, extents: Extents | None = None) -> dict[str, A
 def fill(plan: P, assignment: Mapping[str, Any], extents: Extents | None = None) -> P:
     """The plan with every hole filled from `assignment` (by id; values typed or `plain`), or with its default where that says nothing.
 
-    The result has no holes but `auto` for stages left to the scheduler, no `holes` section, and no conditions between holes. Raises
-    PlanError for an id that the plan does not have, a value that it does not allow, or arithmetic on named holes that has no value.
+    The result has no holes but `auto` for stages left to the scheduler, and no `holes` section. Raises PlanError for an id that the plan
+    does not have, a value that it does not allow, or arithmetic on named holes that has no value.
     """
     walk = _Walk(plan, extents or (lambda stage, axis: None))
     unknown = [name for name in assignment if name not in walk.found]
@@ -116,9 +116,7 @@ def fill(plan: P, assignment: Mapping[str, Any], extents: Extents | None = None)
             problems += error.problems
     if problems:
         raise PlanError(problems)
-    if plan.holes:
-        plan = plan.replace(holes=Table())
-    return plan.replace(tune=plan.tune.replace(where=())) if plan.tune.where else plan  # conditions between holes that there were
+    return plan.replace(holes=Table()) if plan.holes else plan
 
 
 def satisfies(plan: ExecutionPlan, assignment: Mapping[str, Any], extents: Extents | None = None) -> bool:

@@ -102,6 +102,10 @@ INTRINSICS: dict[str, Intrinsic] = {
             "vpdpbusd: 64 products of uint8 and int8 added to int32",
         ),
         Intrinsic(
+            "avx512_vnni_i16", 1, 16, 2, 2, (("int16", "int16"),), "int32", ("avx512_vnni",), "vector", 32, "exact",
+            "vpdpwssd: 32 products of int16 added to int32",
+        ),
+        Intrinsic(
             "avx512_bf16", 1, 16, 2, 2, _BF16, "float32", ("avx512_bf16",), "vector", 32, "precision",
             "vdpbf16ps: 32 products of bfloat16 added to float32",
         ),

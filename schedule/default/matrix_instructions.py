@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from fluorite.algo.dtypes import itemsize, kind
-from fluorite.algo.expr import Axis
+from fluorite.algo.expr import Axis, Read
 from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 
@@ -37,13 +38,21 @@ def suits(g: Graph, product: Stage, machine: Machine, flushes: bool) -> Intrinsi
         return None
     i, fixed = ProductShape(product, product, machine, pair).i, g.is_fixed(g[pair[1].source], product.method)
     for x in available(machine.features, machine.arch):
-        if product.dtype != x.result or (pair[0].dtype, pair[1].dtype) not in x.operands or (kind(x.result) == "float" and not flushes):
+        if product.dtype != x.result or _taken(x, pair) is None or (kind(x.result) == "float" and not flushes):
             continue
         if _is_less(product.extents[-1], x.columns) or _is_less(reduction.extents[-1], 16):
             continue
         if (x.rows == 1 or i is not None) and (fixed or (i is not None and not _is_less(product.ranges[i], _FEWEST_ROWS[x.fragment]))):
             return x
     return None
+
+
+def _taken(by: Intrinsic, pair: tuple[Read, Read]) -> Literal["same", "i16"] | None:
+    """What operands are packed as for an instruction, if it can multiply them."""
+    types = (pair[0].dtype, pair[1].dtype)
+    if types in by.operands:
+        return "same"
+    return "i16" if ("int16", "int16") in by.operands and {*types} <= {"int8", "uint8", "int16"} else None
 
 
 def _is_less(n: object, than: int) -> bool:
@@ -156,17 +165,18 @@ def _packs(g: Graph, s: ProductShape, by: Intrinsic, side: int) -> list[Pack]:
     names, name = operand_axes(s.product, operand), operand_name(g, s.product, operand)
     into = f"{s.product.name}_{name.replace('/', '_')}_packed"
     reduced = {a.name for a in s.product.reduce_axes}
+    to = _taken(by, s.pair) or "same"
     if side == 0:
         n = s.product.ranges[k]
-        if by.rows == 1 and s.pair[0].index[-1] is k and isinstance(n, int) and n % by.depth == 0:
+        if to == "same" and by.rows == 1 and s.pair[0].index[-1] is k and isinstance(n, int) and n % by.depth == 0:
             return []
         i = s.i.name if s.i is not None else None
         sizes = {i: by.rows, k.name: by.depth} if i is not None and by.rows > 1 else {k.name: by.depth}
         order = panels_first(names, i, reduced) if i is not None else tuple(names)
-        return [Pack(tensor=name, sizes=sizes, order=order, into=into)]
+        return [Pack(tensor=name, sizes=sizes, order=order, into=into, type=to)]
     order = panels_first([n for n in names if n != k.name], s.j.name, reduced)
     if by.depth == by.group:
-        return [Pack(tensor=name, sizes={s.j.name: by.columns, k.name: by.group}, order=(*order, k.name), into=into)]
+        return [Pack(tensor=name, sizes={s.j.name: by.columns, k.name: by.group}, order=(*order, k.name), into=into, type=to)]
     groups, few = into.replace("_packed", "_groups"), (f"{k.name}_outer", f"{k.name}_inner")
     return [
         Pack(tensor=name, sizes={k.name: by.group}, order=(*order, k.name), into=groups),

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
+from fluorite.algo.dtypes import NARROW
 from fluorite.algo.expr import Axis, Op, Read
 from fluorite.algo.extent import volume
 from fluorite.algo.graph import Graph
@@ -130,7 +132,7 @@ def matmul(g: Graph, product: Stage, root: Stage, machine: Machine) -> Mapping[s
         last = next(iter(d.sizes))
         fast: Directives = (Vectorize(f"{last}_inner", width=s.lanes) if d.sizes[last] > s.lanes else Vectorize(f"{last}_inner"),)
         packed = next(g[r.source] for r in pair if operand_name(g, product, g[r.source]) == d.tensor)
-        inside = pack_at and not g.is_fixed(packed, root.method)
+        inside = pack_at and packed.id == pair[1].source and not g.is_fixed(packed, root.method)
         first = f"{d.order[0]}_outer" if d.order[0] in d.sizes else d.order[0]
         where: Directives = (ComputeAt(stage="/" + root.path, axis=pack_at),) if inside else (Parallel(first),) if parallel else ()
         out[f"{parent}/{d.into}"] = (*where, *fast)
@@ -214,11 +216,29 @@ def _packs(g: Graph, s: ProductShape) -> list[Pack]:
     straight = right.index[-1] is s.j
     fixed, name = g.is_fixed(b, s.product.method), operand_name(g, s.product, b)
     reused = s.m >= 16 and s.depth * s.n >= 1 << 12
+    rows = _widened_rows(g, s)
     if not (reused or not straight or s.n % s.width or (fixed and s.depth * s.n >= 256)):
-        return []
+        return rows
     into = f"{s.product.name}_{name.replace('/', '_')}_packed"
     order = panels_first(names, s.j.name, {a.name for a in s.product.reduce_axes})
-    return [Pack(tensor=name, sizes={s.j.name: s.width}, order=order, into=into)]
+    wider: Literal["f32", "same"] = "f32" if _is_narrow(right, s) and not fixed else "same"
+    return [Pack(tensor=name, sizes={s.j.name: s.width}, order=order, into=into, type=wider), *rows]
+
+
+def _widened_rows(g: Graph, s: ProductShape) -> list[Pack]:
+    """The factor without j in the type that it is multiplied in: converted once, not for every vector of the other."""
+    left = s.pair[0]
+    a = g[left.source]
+    if s.i is None or not _is_narrow(left, s) or g.is_fixed(a, s.product.method) or not all(isinstance(x, Axis) for x in left.index):
+        return []
+    names, name = operand_axes(s.product, a), operand_name(g, s.product, a)
+    into = f"{s.product.name}_{name.replace('/', '_')}_widened"
+    return [Pack(tensor=name, sizes={names[-1]: s.lanes}, order=tuple(names), into=into, type="f32")]
+
+
+def _is_narrow(r: Read, s: ProductShape) -> bool:
+    """Whether a factor is a float in fewer bits than it is multiplied in."""
+    return r.dtype in NARROW and s.product.dtype == "float32"
 
 
 def panels_first(names: Sequence[str], panel: str, reduced: Container[str]) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ class Pack(Directive):
     Each axis of `sizes` is cut by its size; the cut parts go innermost, in the order of `sizes`, after the axes in `order`:
     j_outer, k, j_inner.
     Legal for an operand that the stage reads. A constant operand is packed at build, anything else at each call (`when`).
-    Gains: the inner loops read memory one after the other.
+    The copy may be of a wider `type` than the operand, f32, i16 or i32, which holds all of its numbers.
+    Gains: the inner loops read memory one after the other; what they convert is converted once.
     Costs: the copy, where it cannot be made at build.
     """
 
@@ -32,6 +33,7 @@ class Pack(Directive):
     order: tuple[Name, ...]
     into: Name
     when: Literal["auto", "build", "call"] = "auto"
+    type: Literal["same", "f32", "i16", "i32"] = "same"
 
     def complaints(self) -> list[Complaint]:
         return named_twice("order", self.order)

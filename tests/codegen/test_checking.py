@@ -170,14 +170,3 @@ def test_inputs_from_files(tmp_path: Path) -> None:
     for wrong in ("absent.npz", "bad.npz", "pickled.npz"):
         with pytest.raises(RunError, match="R130"):
             read_inputs(tmp_path / wrong)
-
-
-def test_holes_that_contradict_or_are_not_used() -> None:
-    """What an untuned build takes keeps to tune: where:, a hole that nothing speaks of is noted, and the derivative follows the plan."""
-    graph = fl.trace(lambda x: fl.stage(lambda i: x[i] * 2, name="doubled"), inputs={"x": fl.f32("n")})
-    text = "holes: {f: {pow2: [4, 64]}, g: {choose: [1, 2]}}\nschedule: {doubled: [{split: {axis: i, factor: $f}}]}\n"
-    text += "tune: {where: ['$f >= 4']}\n"
-    report = fl.check(graph, fl.ExecutionPlan.from_yaml(text), gradients=True)
-    assert report.ok and any("$g is used nowhere" in n for n in report.notes) and not any("no hole" in n for n in report.notes)
-    (problem,) = fl.check(graph, fl.ExecutionPlan.from_yaml(text.replace(">= 4", "> 4"))).problems
-    assert problem.code == "P124"

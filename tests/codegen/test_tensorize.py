@@ -24,7 +24,7 @@ from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.intrinsics import INTRINSICS
 
 PROCESSORS = {name: i for name, i in INTRINSICS.items() if not i.arch}
-TYPES = {"uint8": fl.u8, "int8": fl.i8, "bfloat16": fl.bf16, "float32": fl.f32}
+TYPES = {"uint8": fl.u8, "int8": fl.i8, "int16": fl.i16, "bfloat16": fl.bf16, "float32": fl.f32}
 
 
 def here(name: str) -> bool:
@@ -190,6 +190,8 @@ CHOSEN = [
     ("sapphirerapids", "uint8", "int8", "reassociates", {"amx_int8"}),
     ("sapphirerapids", "int8", "int8", "exact", {"amx_int8"}),
     ("icelake-server", "int8", "uint8", "reassociates", {"avx512_vnni"}),
+    ("icelake-server", "int8", "int8", "exact", {"avx512_vnni_i16"}),
+    ("sapphirerapids", "int16", "uint8", "exact", {"avx512_vnni_i16"}),
     ("skylake-avx512", "uint8", "int8", "reassociates", set()),
     ("sapphirerapids", "bfloat16", "bfloat16", "reassociates", set()),
     ("sapphirerapids", "bfloat16", "bfloat16", "precision", {"amx_bf16"}),
@@ -213,6 +215,7 @@ WAYS = [
     ("alone", "int8", "int8", "native"), ("with what follows", "uint8", "int8", "native"), ("of batches", "uint8", "uint8", "native"),
     ("transposed", "int8", "uint8", "native"), ("over two axes", "bfloat16", "bfloat16", "native"), ("one row", "uint8", "int8", "native"),
     ("with what follows", "uint8", "int8", "cooperlake"), ("transposed", "int8", "uint8", "cooperlake"), ("of batches", "bfloat16", "bfloat16", "cooperlake"),
+    ("transposed", "int16", "uint8", "native"), ("of batches", "int8", "int8", "cooperlake"),
 ]  # fmt: skip
 
 

@@ -171,6 +171,26 @@ def test_pack_changes_nothing(data: st.DataObject, n: int, m: int) -> None:
     np.testing.assert_allclose(new.run(*inputs), g.run(*inputs), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("narrow", "wide"), [(fl.f16, "f32"), (fl.i8, "i16"), (fl.u8, "i32"), (fl.bf16, "f32")])
+def test_a_packed_copy_may_be_wider(narrow: Any, wide: Any) -> None:
+    """Where the operand is converted that is done in the copy; elsewhere the stage still sees it in its own type."""
+
+    def model(a: Any, b: Any) -> Any:
+        to = "float32" if wide == "f32" else "int32"
+
+        def term(i: Any, j: Any, k: Any) -> Any:
+            return fl.cast(a[i, k], to) * fl.cast(b[k, j], to) + fl.cast(b[k, j] * b[k, j], to)
+
+        return fl.stage(lambda i, j: fl.sum(lambda k: term(i, j, k)), name="p")
+
+    g = fl.trace(model, None, inputs={"a": narrow("n", 5), "b": narrow(5, "m")})
+    new, s = rewrite_stage(g, the(g, "p"), Pack(tensor="b", sizes={"j": 8}, order=("j", "k"), into="packed", type=wide))
+    assert the(new, "packed").dtype == {"f32": "float32", "i16": "int16", "i32": "int32"}[wide]
+    assert s.text(new.path_of).count("packed[") == 3
+    a, b = (np.arange(-7, 8).reshape(shape).astype(narrow.dtype_name) for shape in ((3, 5), (5, 3)))
+    np.testing.assert_array_equal(new.run(a, b), g.run(a, b))
+
+
 @settings(max_examples=25, deadline=None)
 @given(data=st.data(), n=SIZES, m=SIZES)
 def test_rewrites_compose(data: st.DataObject, n: int, m: int) -> None:
@@ -251,6 +271,7 @@ BEST = graph_of(lambda x: fl.stage(lambda i: fl.argmax(lambda k: x[i, k]), name=
         (PRODUCT, "p", Pack(tensor="b", sizes={"j": 8}, order=("j",), into="packed"), "P221", "k, j"),
         (PRODUCT, "p", Pack(tensor="b", sizes={"i": 8}, order=("k", "j"), into="packed"), "P221", "no axis i"),
         (PRODUCT, "p", Pack(tensor="b", sizes={"j": 8}, order=("k", "j"), into="packed", when="build"), "P224", "when the model is called"),
+        (PRODUCT, "p", Pack(tensor="b", sizes={"j": 8}, order=("k", "j"), into="packed", type="i32"), "P227", "it is float32"),
         (PRODUCT, "p", ComputeInline(), "P225", "a reduction"),
         (WINDOW, "w", ComputeInline(), "P225", "a result of"),
     ],
