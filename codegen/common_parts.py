@@ -110,7 +110,7 @@ def _leaf(s: Statement, first: For | None) -> _Leaf:
 def _common(values: list[Expr], stored: set[int]) -> dict[Expr, Choices]:
     """The largest costly parts of several values that none of these stores changes, smaller ones first, and the choices around each. No
     product that is added to something: a processor does that in one step, and rounds once."""
-    if sum(any(map(_is_costly, walk(v))) for v in values) < 2:
+    if sum(any(map(is_costly, walk(v))) for v in values) < 2:
         return {}
     places = [_places(v) for v in values]
     shared: dict[Expr, Choices] = {}
@@ -125,7 +125,7 @@ def _common(values: list[Expr], stored: set[int]) -> dict[Expr, Choices]:
     shared = {n: c for n, c in shared.items() if not (isinstance(n, Op) and n.op == "mul" and n in added)}
     largest = {v for v in values if v in shared}
     largest |= {c for v in values for n in walk(v) if n not in shared for c in n.operands if c in shared}
-    costly = {n for n in largest if any(map(_is_costly, walk(n)))}
+    costly = {n for n in largest if any(map(is_costly, walk(n)))}
     ordered = dict.fromkeys(n for v in values for n in walk(v) if n in costly)
     return {n: shared[n] for n in ordered}
 
@@ -151,7 +151,8 @@ def _places(value: Expr) -> dict[Expr, dict[object, Choices]]:
     return found
 
 
-def _is_costly(n: Expr) -> bool:
+def is_costly(n: Expr) -> bool:
+    """Whether an operation takes many instructions."""
     return isinstance(n, Op) and n.op in COSTLY and not is_index(n)
 
 
@@ -171,4 +172,4 @@ def _replaced(part: Expr, known: Mapping[Expr, Expr]) -> Expr:
     return rewrite(part, known.get) if known else part
 
 
-__all__ = ["common_once"]
+__all__ = ["common_once", "is_costly"]

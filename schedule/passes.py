@@ -19,6 +19,7 @@ STATEMENT_PASSES: dict[str, str] = {
     "loops": "the nests of each kernel, with what is computed inside them",
     "partition": "loops cut where a test inside them changes its answer",
     "allocation": "memory taken outside the loops that use it",
+    "masks": "costly choices that differ between the lanes of a vector made selections",
     "common": "costly parts that neighbouring statements share computed once",
     "phases": "vectors whose lanes differ in kind taken apart, and strided reads picked out of whole vectors",
     "sharing": "large parts of values that occur more than once put into registers",

@@ -19,6 +19,7 @@ from ..allocation import hoist_allocations
 from ..common_parts import common_once
 from ..gpu import legality, nests, vthreads
 from ..interleaving import Shapes, interleaved
+from ..masked_lanes import selected
 from ..partition import partition
 from ..phases import dealt
 from ..sharing import computed_once
@@ -32,6 +33,7 @@ PASSES: dict[str, Callable[[Statement, Context], Statement]] = {
     "loops": lambda body, _: body,
     "partition": lambda body, work: partition(body) if work.plan.gpu else shortened(partition(body), _dtypes(work, body)),
     "allocation": lambda body, _: hoist_allocations(body),
+    "masks": lambda body, work: body if work.plan.gpu else selected(body, work.ranges, _shapes(work, body)),
     "common": lambda body, work: body if work.plan.gpu else common_once(body, _dtypes(work, body)),
     "phases": lambda body, work: body if work.plan.gpu else _in_lanes(body, work),
     "sharing": lambda body, work: body if work.plan.gpu else computed_once(body, _dtypes(work, body)),
