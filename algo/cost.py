@@ -49,18 +49,24 @@ def cost(graph: Graph, s: Stage) -> Cost:
     points = volume(s.extents)
     length = volume(s.reduction.extents) if s.reduction else 1
     iterations = volume(loop_extents(s))
-    floats = integers = 0
     combiner = s.reduction.combiner if s.reduction is not None else None
-    for e in (n for part in (s.value, *(combiner.results if combiner is not None else ())) for n in walk(part)):
-        match e:
-            case Op(op=op, dtype=dtype) if not is_index(e) and dtype != "bool" and (op in _ONE or op in REAL):
-                weight = 1 if op in _ONE else FUNCTION_FLOPS
-                floats, integers = (floats + weight, integers) if kind(dtype) == "float" else (floats, integers + weight)
+    floats, integers = operations(n for part in (s.value, *(combiner.results if combiner is not None else ())) for n in walk(part))
     if s.reduction is not None and combiner is None:
         inner = s.value.dtype
         floats, integers = (floats + 1, integers) if kind(inner) == "float" else (floats, integers + 1)
     return Cost(points, iterations, iterations * floats, iterations * integers, iterations * len(s.reads),
                 footprint(graph, s), points * np.dtype(s.dtype).itemsize, length)
+
+
+def operations(nodes: Iterable[Expr]) -> tuple[int, int]:
+    """The operations on floats and on integers that these nodes are, without those on indices."""
+    floats = integers = 0
+    for e in nodes:
+        match e:
+            case Op(op=op, dtype=dtype) if not is_index(e) and dtype != "bool" and (op in _ONE or op in REAL):
+                weight = 1 if op in _ONE else FUNCTION_FLOPS
+                floats, integers = (floats + weight, integers) if kind(dtype) == "float" else (floats, integers + weight)
+    return floats, integers
 
 
 def costs(graph: Graph, method: str | None = None) -> dict[int, Cost]:
@@ -105,4 +111,4 @@ def _extent(indices: list[Expr], size: Extent, s: Stage) -> Extent:
     return high - low + 1
 
 
-__all__ = ["FUNCTION_FLOPS", "Cost", "cost", "costs", "footprint", "span", "total"]
+__all__ = ["FUNCTION_FLOPS", "Cost", "cost", "costs", "footprint", "operations", "span", "total"]

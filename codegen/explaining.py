@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fluorite.algo.cost import cost, span, total
+from fluorite.algo.cost import cost, operations, span, total
 from fluorite.algo.errors import Problem, RunError
 from fluorite.algo.expr import Const, Read
 from fluorite.algo.extent import Extent, maximum, symbols_of, volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.program import trace
+from fluorite.algo.specialise import specialise
 from fluorite.algo.stages import Stage
 from fluorite.schedule import label
+from fluorite.schedule.companions import common_parts
 from fluorite.schedule.grouping import Group
 
 from .compiled import Compiled
@@ -190,8 +192,9 @@ def explain(
     )
     sizes = {**lowered.when, **sizes}
     best = (machine or roofline()) if not target.machine.is_gpu else None
+    known = _specialised(lowered.graph, sizes)
     facts = tuple(
-        _facts(lowered, group, kernel, m, sizes, best)
+        _facts(lowered, known, group, kernel, m, sizes, best)
         for group, kernel, m in zip(lowered.scheduled.groups, lowered.kernels, lowered.methods, strict=True)
     )
     compiled = Compiled(with_scales(chosen, graph), chosen, variants, Path(), target, notes)
@@ -214,8 +217,14 @@ def explain(
     )
 
 
-def _facts(lowered: Lowered, group: Group, kernel: Kernel, method: str, sizes: Mapping[str, int], machine: Roofline | None) -> KernelFacts:
-    graph = lowered.graph
+def _specialised(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """The graph with the sizes that are known: which part of a tensor a stage reads may be provable only then."""
+    return specialise(graph, {name: sizes[name] for name in graph.symbols() if name in sizes})
+
+
+def _facts(
+    lowered: Lowered, graph: Graph, group: Group, kernel: Kernel, method: str, sizes: Mapping[str, int], machine: Roofline | None
+) -> KernelFacts:
     stages = [s for s in graph.stages if s.id in set(group.stages)]
     whole = total(cost(graph, s) for s in stages)
     read = _read(graph, stages)
@@ -226,7 +235,8 @@ def _facts(lowered: Lowered, group: Group, kernel: Kernel, method: str, sizes: M
     loops = [n for n in walk(kernel.body) if isinstance(n, For)]
     parallel = tuple(dict.fromkeys(n.name for n in loops if n.kind in ("parallel", "block", "thread")))
     vectors = tuple(sorted({int(n.extent.value) for n in loops if n.kind == "vectorized" and isinstance(n.extent, Const)}))
-    flops, ops, read, written = (_known(e, sizes) for e in (whole.flops, whole.integer_ops, read, written))
+    floats, integers = _shared(lowered, graph, group)
+    flops, ops, read, written = (_known(e, sizes) for e in (whole.flops - floats, whole.integer_ops - integers, read, written))
     copies = tuple(s.path for s in stages if isinstance(s.value, Read) and s.reduction is None)
     made = KernelFacts(
         kernel.name,
@@ -243,6 +253,19 @@ def _facts(lowered: Lowered, group: Group, kernel: Kernel, method: str, sizes: M
         kernel.name in lowered.setup,
     )
     return _timed(made, machine)
+
+
+def _shared(lowered: Lowered, graph: Graph, group: Group) -> tuple[Extent, Extent]:
+    """The operations on floats and on integers that stages leave to those in whose loops they run."""
+    floats: Extent = 0
+    integers: Extent = 0
+    for i, c in group.companions.items():
+        s, leader = graph.stage(i), graph.stage(c.leader)
+        assert s is not None and leader is not None
+        some = operations(common_parts(leader, lowered.nests[c.leader], s, lowered.nests[i]))
+        times = cost(graph, s).iterations
+        floats, integers = floats + times * some[0], integers + times * some[1]
+    return floats, integers
 
 
 def _timed(k: KernelFacts, machine: Roofline | None) -> KernelFacts:

@@ -1,15 +1,18 @@
-"""Stages that run in the loops of another one, beside it: compute_with with its selectors resolved."""
+"""Stages that run in the loops of another one, beside it (compute_with): which they are, and what two of them have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from fluorite.algo.errors import PlanError, Problem
+from fluorite.algo.expr import Axis, Expr, axis
 from fluorite.algo.graph import Graph
+from fluorite.algo.rewriting import substitute, walk
 from fluorite.algo.stages import Stage
 
 from .directives import ComputeWith, Directive
 from .grouping import Companion, Placement
+from .nest import Nest
 from .placing import named, reaches
 from .pool import Pool
 
@@ -88,4 +91,16 @@ def _special(s: Stage) -> str | None:
     return next((what for what, is_so in found.items() if is_so), None)
 
 
-__all__ = ["companions_of"]
+def common_parts(s: Stage, one: Nest, t: Stage, other: Nest) -> list[Expr]:
+    """What an iteration of t's nest computes that one of s's nest computes as well, loops in the same places being the same."""
+    numbered = [axis(f"loop{n}") for n in range(max(len(one.loops), len(other.loops)))]
+
+    def over_loops(x: Stage, nest: Nest) -> Expr:
+        at: dict[Axis, Expr] = {loop.var: n for loop, n in zip(nest.loops, numbered, strict=False)}
+        return substitute(x.value, {a: substitute(nest.value(a), at) for a in (*x.axes, *x.reduce_axes)})
+
+    mine = set(walk(over_loops(s, one)))
+    return [e for e in walk(over_loops(t, other)) if e in mine]
+
+
+__all__ = ["common_parts", "companions_of"]

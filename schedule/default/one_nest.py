@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fluorite.algo.expr import Axis, Expr, axis
-from fluorite.algo.rewriting import substitute, walk
 from fluorite.algo.stages import Stage
 
+from ..companions import common_parts
 from ..directives import ComputeAt, ComputeWith
 from ..loop_checks import SHAPING
 from ..nest import VECTOR, Loop, Nest
@@ -40,7 +39,7 @@ def _in_loops_of(chosen: Chosen, leader: Stage, s: Stage) -> dict[str, str]:
     for end in (e for e in its if e in mine):
         one, other = _nest(chosen, its[end]), _nest(chosen, mine[end])
         outside = [x.name for x in one.loops if x.kind != VECTOR]
-        if _forms(one.loops) == _forms(other.loops) and outside and _common(its[end], one, mine[end], other) >= WORTH:
+        if _forms(one.loops) == _forms(other.loops) and outside and sum(map(price, common_parts(its[end], one, mine[end], other))) >= WORTH:
             return _with_owners(chosen, leader, s, its, mine, end, outside[-1])
     return {}
 
@@ -89,18 +88,6 @@ def _place(chosen: Chosen, path: str) -> ComputeAt | None:
 
 def _forms(loops: Sequence[Loop]) -> list[tuple[str, str]]:
     return [(str(x.extent), x.kind) for x in loops]
-
-
-def _common(s: Stage, one: Nest, t: Stage, other: Nest) -> int:
-    """The vector instructions of one iteration that are the same in both nests."""
-    numbered = [axis(f"loop{n}") for n in range(len(one.loops))]
-
-    def over_loops(x: Stage, nest: Nest) -> Expr:
-        at: dict[Axis, Expr] = dict(zip((loop.var for loop in nest.loops), numbered, strict=True))
-        return substitute(x.value, {a: substitute(nest.value(a), at) for a in (*x.axes, *x.reduce_axes)})
-
-    mine = set(walk(over_loops(s, one)))
-    return sum(price(e) for e in walk(over_loops(t, other)) if e in mine)
 
 
 # ---------------------------------------------------------------- kernels

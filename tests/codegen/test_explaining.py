@@ -39,6 +39,30 @@ def test_counts_of_separate_and_fused_kernels() -> None:
     assert fused.seconds["blur"] == pytest.approx(apart.seconds["blur"] / 2)
 
 
+def likely(image: fl.f32[fl.Tensor, "h", "w"]) -> object:
+    image = fl.edge(image)
+    likes = fl.stage(lambda y, x: fl.sum(lambda k: fl.exp(image[y, x + k] - image[y, x]), over={"k": 4}), name="likes")
+    return likes, fl.stage(lambda y, x: fl.sum(lambda k: fl.exp(image[y, x + k] - image[y, x]) * image[y, x], over={"k": 4}), name="sums")
+
+
+def test_what_two_stages_share_counts_once() -> None:
+    apart, once = (
+        explain(likely, ExecutionPlan.from_yaml(f"schedule: {{likes: [compute_root], sums: [{do}]}}"), {"h": 10, "w": 20}, machine=MACHINE)
+        for do in ("compute_root", "{compute_with: {stage: likes, axis: k}}")
+    )
+    assert [k.flops for k in apart.kernels] == [800 * 12, 800 * 13] and [k.flops for k in once.kernels] == [800 * 14]
+
+
+def corner(image: fl.f32[fl.Tensor, "h", "w"]) -> object:
+    h, w = image.shape
+    return fl.stage(lambda i, j: image[h - 1 - i, w - 1 - j], name="corner", extents={"i": 2, "j": 3})
+
+
+def test_with_extents_reads_are_of_what_is_read() -> None:
+    """That h - 2 lies inside the image is known of the size alone."""
+    assert explain(corner, None, {"h": 100, "w": 200}, machine=MACHINE).kernels[0].bytes_read == 24
+
+
 def test_without_extents_counts_are_formulas() -> None:
     found = explain(blur, ExecutionPlan.from_yaml(TOGETHER), machine=MACHINE)
     assert evaluate(found.kernels[0].flops, {"h": 10, "w": 20}) == 6 * 200
