@@ -14,6 +14,8 @@ from fluorite.algo.rewriting import axes_of, reads, rewrite, walk
 from fluorite.algo.scatter import loop_extents
 from fluorite.algo.stages import Stage, product_operands
 
+from ..typical import guess
+
 FREE = ("cast", "where", "select", "edge", "reflect", "wrap", "and", "or", "not", "lt", "le")
 EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}
 TRANSCENDENTAL = 12
@@ -106,16 +108,23 @@ def follows(c: Stage, p: Stage, depth: int) -> bool:
 
 def last_axis_is_contiguous(s: Stage, a: Axis) -> bool:
     """Whether most reads that depend on axis a run along memory with it."""
+    found = [_runs_along(r, a) for r in s.reads if a in set(axes_of_index(r.index))]
+    return 2 * sum(found) >= len(found)
+
+
+def much_is_contiguous(s: Stage, a: Axis) -> bool:
+    """Whether most of what is read at positions that depend on axis a runs along memory with it. A read that fewer loops change, as that
+    of the mean of a row, is of fewer elements."""
     along = across = 0
     for r in s.reads:
-        if not r.index or a not in set(axes_of_index(r.index)):
-            continue
-        inner = linear(plain(r.index[-1]))
-        if inner.coefficient(a) == 1 and all(a not in set(axes_of(i)) for i in r.index[:-1]):
-            along += 1
-        else:
-            across += 1
+        if a in (used := set(axes_of_index(r.index))):
+            elements = guess(volume(s.ranges[x] for x in used))
+            along, across = (along + elements, across) if _runs_along(r, a) else (along, across + elements)
     return along >= across
+
+
+def _runs_along(r: Read, a: Axis) -> bool:
+    return linear(plain(r.index[-1])).coefficient(a) == 1 and all(a not in set(axes_of(i)) for i in r.index[:-1])
 
 
 def steps_along(s: Stage, a: Axis, most: int) -> bool:

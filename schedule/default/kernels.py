@@ -15,7 +15,7 @@ from fluorite.algo.stages import Stage
 from ..directives import Cache, ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
 from ..typical import TYPICAL, guess
-from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, looked_up, steps_along, work
+from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, looked_up, much_is_contiguous, steps_along, work
 
 Directives = tuple[Directive, ...]
 _FEW_SUMS = 4  # of a scatter, which are unrolled
@@ -191,7 +191,7 @@ def is_window(s: Stage) -> bool:
 
 def _runs_along(s: Stage, k: Axis) -> bool:
     """Whether the reads run along memory with reduction axis k."""
-    return last_axis_is_contiguous(s, k) and any(k in set(axes_of_index(r.index)) for r in s.reads)
+    return much_is_contiguous(s, k) and any(k in set(axes_of_index(r.index)) for r in s.reads)
 
 
 def spans_lanes(s: Stage, machine: Machine) -> bool:

@@ -215,3 +215,13 @@ def test_a_best_of_a_strip_is_no_vector() -> None:
     made = scheduled(model, x=F(8, "h", "w"))
     best = next(ds for path, ds in made.chosen.items() if path.endswith("/best"))
     assert any(isinstance(d, ComputeAt) for d in best) and not any(isinstance(d, Vectorize) for d in best)
+
+
+def test_sums_down_the_columns_have_columns_in_the_lanes_whatever_they_read_of_a_row() -> None:
+    """The gradient of a layer norm's weights: of each row a mean and a variance, of each column a matrix."""
+
+    def weights(g: Any, x: Any, mean: Any, var: Any) -> Any:
+        return fl.stage(lambda j: fl.sum(lambda i: g[i, j] * ((x[i, j] - mean[i]) * fl.rsqrt(var[i] + 1e-5))), name="scale")
+
+    made = scheduled(weights, g=F(512, 512), x=F(512, 512), mean=F(512), var=F(512))
+    assert Cache in kinds(made) and Rfactor not in kinds(made)
