@@ -65,9 +65,6 @@ class Line:
         if isinstance(x, Tensor):
             line = longer(x)
             return lambda part, outer, k, j: line[at(outer, j)]
-        if x.joined is not None:
-            pairs = longer(x.joined)
-            return lambda part, outer, k, j: pairs[(*at(outer, j), part)]
         real, imag = longer(x.real), longer(x.imag)
         return lambda part, outer, k, j: E.where(part > 0, imag[at(outer, j)], real[at(outer, j)])
 
