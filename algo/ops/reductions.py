@@ -8,8 +8,9 @@ from typing import Any, TypeAlias, overload
 
 from .. import expr as E
 from ..building import operator, scope
-from ..complex import ComplexExpr
+from ..complex import ComplexExpr, ComplexTensor, from_pair
 from ..complex.lifting import by_parts, holds_complex
+from ..complex.tensors import is_interleaved
 from ..dtypes import NARROW
 from ..expr import Expr, Op, Reduce, as_expr, refuse
 from ..extent import Extent, volume
@@ -82,15 +83,25 @@ def _make(kind: str) -> Callable[..., Tensor]:
 _sum, _prod, _max, _min, _any, _all, _argmax, _argmin = map(_make, ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"))
 
 
+_sum_of_parts: Callable[..., Any] = by_parts()(_sum)
+
+
 @overload
 def sum(x: Body, /, *, over: Over = None) -> Any: ...
 @overload
 def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
-@by_parts()
 def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
     """The sum over `axis` (numbers or names; None is all), or over the axes of a lambda. Narrow integers and bool are summed in 32 bits,
-    narrow floats in float32, rounded at the end."""
-    return reduce("sum", x, over) if callable(x) else _sum(x, axis, keepdims, name=name)
+    narrow floats in float32, rounded at the end. Complex numbers that lie in pairs are summed as such over axes before the last."""
+    if callable(x):
+        return reduce("sum", x, over)
+    if isinstance(x, ComplexTensor) and x.joined is not None and is_interleaved(x.real):
+        gone = axis_numbers(axis, x.axis_names, "sum")
+        if gone and x.ndim - 1 not in gone:
+            row = reshape(x.joined, (*x.shape[:-1], x.shape[-1] * 2))
+            total = _sum(row, gone, keepdims, name=name)
+            return from_pair(reshape(total, (*total.shape[:-1], x.shape[-1], 2)))
+    return _sum_of_parts(x, axis, keepdims, name=name)
 
 
 @overload

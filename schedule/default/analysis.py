@@ -79,12 +79,15 @@ def is_bare(index: tuple[Expr, ...]) -> bool:
 
 
 def unwoven(g: Graph, s: Stage) -> Stage:
-    """s as if the parts of elements that it reads lay apart, in tensors of their own: vectors of one part are loaded as well as those."""
+    """s as if the parts of elements that it reads lay apart, in tensors of their own: vectors of one part are loaded as well as those. And
+    as if rows of elements, read part by part, were rows."""
 
     def apart(e: Expr) -> Expr | None:
         match e:
             case Read(source, (*index, Const()), dtype) if index and isinstance(n := g[source].shape[-1], int) and 1 < n <= MOST_PARTS:
                 return Read(source, tuple(index), dtype)
+            case Read(source, (*index, Op(op="floordiv", args=(x, n)), Op(op="mod", args=(y, m))), dtype) if x is y and n is m:
+                return Read(source, (*index, x), dtype)
         return None
 
     value = rewrite(s.value, apart)
