@@ -36,6 +36,12 @@ class MethodInfo:
     reader: str | None = None
 
 
+TAKEN = frozenset(
+    ("batch_rows", "checkpoint", "compile", "copy", "epoch", "grad", "load", "manifest", "memory", "parameters", "passes", "peak", "plan",
+     "position", "reset", "resume", "save", "signatures", "steps")
+)  # fmt: skip
+"""What a Program or a compiled model has of its own, which a method of the same name would hide, or be hidden by."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -46,9 +52,12 @@ def method(*, batch: str | None = None, training: bool = False, reader: str | No
 def method(fn: Callable[..., Any] | None = None, *, batch: str | None = None, training: bool = False, reader: str | None = None) -> Any:
     """Marks a Program's method as compiled. `batch` names the axis of the batch, which a call with one sample leaves out; with `training`
     its layers train (see fluorite.nn.training); `reader` is the attribute that its inputs are read from where it is called without any (see
-    fluorite.data)."""
+    fluorite.data). Raises AlgorithmError for a name that a compiled model has for something else."""
 
     def mark(f: Callable[..., Any]) -> Callable[..., Any]:
+        if (name := getattr(f, "__name__", "")) in TAKEN:
+            why = f"a compiled model has something else of this name: model.{name}"
+            raise placed(refuse("A135", f"@fl.method called {name!r}", why, f"{name}_", f"{name}_of"), _first_line(f), name)
         f.__fluorite_method__ = MethodInfo(batch, training, reader)  # type: ignore[attr-defined]
         return f
 

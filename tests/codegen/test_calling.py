@@ -11,6 +11,7 @@ import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.errors import AlgorithmError, RunError
+from fluorite.algo.program import TAKEN
 from fluorite.codegen import driver
 
 F32 = np.float32
@@ -315,3 +316,20 @@ def test_decorators_that_mean_nothing() -> None:
             fl.trace(program)
         assert refused.value.problems[0].code == code and words in str(refused.value)
         assert "test_calling.py" in (refused.value.problems[0].source or "")
+
+
+def test_methods_that_a_model_would_hide_are_refused_where_they_are_defined() -> None:
+    model = fl.compile(Named)
+    assert {"compile"} | {n for n in {*dir(type(model)), *vars(model)} if not n.startswith("_")} - {"run"} == TAKEN
+    assert model.total(np.ones(3, np.float32)) == 3
+    for name in ("steps", "grad", "parameters"):
+        with pytest.raises(AlgorithmError) as refused:
+            exec(f"@fl.method(batch='n')\ndef {name}(self, x): ...", {"fl": fl})
+        (problem,) = refused.value.problems
+        assert problem.code == "A135" and f"model.{name}" in problem.why and f"{name}_" in problem.try_ and problem.source == "<string>:1"
+
+
+class Named(fl.Program):
+    @fl.method
+    def total(self, x: fl.f32("n")) -> Any:  # type: ignore[valid-type]
+        return fl.sum(x)
