@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from . import gathers, lookups
+from .device_c import PREFIX
 from .dot_products import FUNCTIONS as DOTS
 from .float_operations import lowered
 from .narrow_floats import FUNCTIONS as NARROW
@@ -55,7 +56,7 @@ def _on_device(name: str, call: Any) -> Any:
         scalar = tirx.FloatImm(str(dtype.with_lanes(1)), 1.0)
         one = scalar if dtype.lanes == 1 else tirx.Broadcast(scalar, dtype.lanes)
         return tirx.Div(one, one + tirx.exp(-call.args[0]))
-    return tirx.call_pure_extern(call.ty, name, *call.args)
+    return tirx.call_pure_extern(call.ty, f"{PREFIX}{name}" if name in NARROW else name, *call.args)
 
 
 _ALL = (*FUNCTIONS, *EXACT, *WHOLE, *NARROW, *DOTS)

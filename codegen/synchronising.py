@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .device_c import definitions
 from .statements import AsyncCopy, Barrier, CommitGroup, Exchange, Synchronisation, WaitGroup
 from .tvm_adapter import element_address, external, nothing, pure_external, storage_barrier, tirx
 
@@ -23,7 +24,7 @@ def prelude(source: str, kind: str) -> str:
     """What device code of a kind of target needs before it."""
     barrier = f"#define {BARRIER}() {_BARRIERS[kind]}\n" if BARRIER in source else ""
     shuffle = f"#define {SHUFFLE}(value, distance) __shfl_xor_sync(0xffffffffu, value, distance)\n" if SHUFFLE in source else ""
-    return (HEADER if COPY in source else "") + barrier + shuffle
+    return (HEADER if COPY in source else "") + barrier + shuffle + definitions(source, kind)
 
 
 def emitted(s: Synchronisation, buffers: Mapping[int, Any], index: Any, serial: bool) -> Any:

@@ -189,7 +189,6 @@ CODES: dict[str, str] = {
         "compute_with makes one nest of the loops of two stages. Neither needs the other, both are computed at the same place, and their "
         "loops agree in extent and kind, outermost first, down to the one that is named, which lies outside the vectors."
     ),
-    "P269": "float16, bfloat16 and the float8 types are computed on processors so far: code for devices does not convert their bits yet.",
     "P270": (
         "The stages of a recurrence or loop are one kernel on a GPU, computed step by step or turn by turn. Blocks do not wait for one "
         "another, so there is one, or they are dealt axes along which the stages never meet, in all of them alike. The stages hand on "

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
-from fluorite.algo.dtypes import NARROW
+from fluorite.algo.dtypes import held
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.expr import Read
 from fluorite.algo.extent import Extent
 from fluorite.algo.ordering import units
-from fluorite.algo.rewriting import axes_of, walk
+from fluorite.algo.rewriting import axes_of
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import (
     ComputeAt,
@@ -215,15 +215,11 @@ def no_sharing(
 def any_nest(s: Stage, nest: Nest, ds: Directives, lanes: Callable[[str], int]) -> list[Problem]:
     """What holds for every nest of a GPU kernel."""
     out: list[Problem] = []
-    narrow = next((e.dtype for e in walk(s.value) if getattr(e, "dtype", "") in NARROW), s.dtype if s.dtype in NARROW else None)
     tensor = found(ds, Tensorize)
     out += _warps(s, ds, tensor)
     moves = isinstance(s.value, Read) and s.value.dtype == s.dtype
-    if narrow is not None and not moves and tensor is None:
-        why = "GPUs have no code for it yet"
-        out.append(_problem(place_of(ds), "P269", s, f"{s.name} is computed in {narrow}", why, "target: {kind: llvm}", "fl.f32"))
     for loop in nest.loops:
-        width = lanes(s.dtype)
+        width = lanes(s.dtype if moves else held(s.dtype))
         if loop.kind == VECTOR and isinstance(loop.extent, int) and loop.extent > width:
             out.append(
                 _problem(

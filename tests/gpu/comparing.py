@@ -19,10 +19,10 @@ OPENCL = Target(kind="opencl")
 
 
 def lowered(
-    model: Callable[..., Any], plan: ExecutionPlan | str | Path | None = None, machine: Target = OPENCL
+    model: Callable[..., Any] | fl.Graph, plan: ExecutionPlan | str | Path | None = None, machine: Target = OPENCL
 ) -> tuple[fl.Graph, Lowered, CodeTarget]:
     """One variant of the model for OpenCL, whose kernels are those of CUDA save for what only CUDA has."""
-    g = fl.trace(model)
+    g = model if isinstance(model, fl.Graph) else fl.trace(model)
     chosen, _ = prepared(as_plan(plan).replace(target=machine), g)
     target = resolve_target(chosen.target)
     (found,) = lower_variants(g, chosen, target)

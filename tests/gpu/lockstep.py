@@ -51,6 +51,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "sqrt": np.sqrt, "log": np.log, "tanh": np.tanh, "fabs": np.abs, "floor": np.floor, "expf": np.exp, "sqrtf": np.sqrt,
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "shift_left": np.left_shift, "shift_right": np.right_shift,
 }  # fmt: skip
+for _name in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"):
+    _type = np.dtype(getattr(ml_dtypes, _name, np.float16))
+    _bits = np.dtype(f"uint{8 * _type.itemsize}")
+    FUNCTIONS |= {
+        f"fluorite_from_{_name}": lambda x, t=_type: np.ascontiguousarray(x).view(t).astype(np.float32),
+        f"fluorite_to_{_name}": lambda x, t=_type, b=_bits: np.asarray(x, np.float32).astype(t).view(b),
+        f"fluorite_round_{_name}": lambda x, t=_type: np.asarray(x, np.float32).astype(t).astype(np.float32),
+    }
 
 
 @dataclass

@@ -198,13 +198,3 @@ def test_all_problems_of_different_kernels_at_once() -> None:
   blur/blur: [{split: {axis: x, factor: 2048}}, {gpu_blocks: [y]}, {gpu_threads: [x_inner]}]
 """
     assert sorted(p.code for p in refusals(blur, text)) == ["P252", "P253"]
-
-
-@pytest.mark.parametrize("kind", ["{kind: cuda, arch: sm_90}", "{kind: opencl}"])
-def test_narrow_floats(kind: str) -> None:
-    def halved(x: fl.bf16[fl.Tensor, "n"]) -> fl.Tensor:
-        return fl.cast(x, fl.f32) * 0.5
-
-    problems = refusals(halved, "", target=f"target: {kind}\n")
-    assert {p.code for p in problems} == {"P269"}
-    assert "bfloat16" in problems[0].asked and "llvm" in str(problems[0].try_)
