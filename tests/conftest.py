@@ -1,11 +1,12 @@
 """Golden texts: what a test prints is compared with ``tests/golden/<test>.txt``, or written there with ``--update-golden``.
 
-And crashes: they end the process that runs the tests, with Python's stack.
+And crashes: they end the process that runs the tests, with Python's stack. And garbage: it is not looked for in TVM, nor in the tests.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import gc
 import re
 import sys
 from collections.abc import Callable
@@ -18,6 +19,11 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.txt anew instead of comparing with them")
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup() -> None:
