@@ -42,8 +42,8 @@ class Chosen:
         return frozenset((first if isinstance(first, Stage) else s).sources)
 
     def is_product(self, s: Stage) -> bool:
-        """Whether a stage is a product, under the rules for products."""
-        return factors(s) is not None and self.multiplies(s) and self.one_pass(s) is None
+        """Whether a stage is a product, under the rules for products. With one column it is sums of rows."""
+        return factors(s) is not None and (self.machine.is_gpu or s.extents[-1] != 1) and self.multiplies(s) and self.one_pass(s) is None
 
     def one_pass(self, s: Stage) -> few_results.Pass | None:
         """How a stage is reduced in one pass over its operands, if that may be done and pays."""

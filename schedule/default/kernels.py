@@ -102,16 +102,22 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
         shared = by_rows(names[:1], parallel)
         out[s.path] = (*out[s.path], *shared)
         return out
+    units = names[len(s.axes) - next((n for n, x in enumerate(reversed(s.extents)) if x != 1), 0) :]  # the last ones, of one element
+    across = s.axes[len(names) - len(units) - 1] if names else None
     if (
         not s.reduction.kind.startswith("arg")
-        and names
-        and last_axis_is_contiguous(s, s.axes[-1])
-        and known(s.extents[-1], TYPICAL) >= lanes
+        and across is not None
+        and last_axis_is_contiguous(s, across)
+        and known(s.ranges[across], TYPICAL) >= lanes
     ):
-        last, width = names[-1], lanes * (4 if known(s.extents[-1], TYPICAL) >= 4 * lanes else 1)
+        last, extent = across.name, known(s.ranges[across], TYPICAL)
+        longer = 16 * lanes if machine.registers >= 32 and extent >= 32 * machine.cores * lanes else 4 * lanes
+        width = longer if extent >= longer else lanes
         acc = [a.name for a in s.reduction.axes]
-        own: list[Directive] = [Cache("acc"), Split(last, width, into=(f"{last}_tile", last + "_in")), Vectorize(last + "_in", width=lanes)]
-        outer = [*names[:-1], f"{last}_tile"]
+        outer = [*(n for n in names if n != last), f"{last}_tile"]
+        own: list[Directive] = [Cache("acc"), Split(last, width, into=(f"{last}_tile", last + "_in"))]
+        own += [Reorder(*outer, last + "_in")] if units else []
+        own += [Vectorize(last + "_in", width=lanes)]
         task = outer[0] if len(outer) == 1 else "task"
         own += [Fuse(*outer, into=task)] if len(outer) > 1 else []
         own += [Parallel(task)] if parallel else []
@@ -121,7 +127,7 @@ def reduction(g: Graph, s: Stage, machine: Machine, reassociate: bool) -> Mappin
                 ComputeAt(stage="/" + s.path, axis=task),
                 StoreIn("stack"),
                 Split(last, lanes, into=("jv", "lane")),
-                Reorder(*acc, "jv", "lane"),
+                Reorder(*acc, *units, "jv", "lane"),
                 Unroll("jv"),
                 Vectorize("lane"),
             ),

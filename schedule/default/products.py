@@ -64,11 +64,24 @@ class ProductShape:
 
     @cached_property
     def vectors(self) -> int:
-        most = 4 if self.machine.registers >= 32 else 2
+        most = self._most_vectors
         if self.overlaps:
             fitting = [v for v in range(1, most + 1) if v * self.lanes <= self.n]
             return min(fitting, key=lambda v: (-(-self.n // (v * self.lanes)) * v, -v))
-        return min(most, -(-self.n // self.lanes))
+        wide = -(-self.n // self.lanes)
+        if 4 < self.m <= 12 and self.machine.registers >= 32:  # a tile of all rows, so that the other operand is read once
+            return min(range(1, 24 // self.m + 1), key=lambda v: (-(-wide // v) * v, -v))
+        return min(most, wide)
+
+    @property
+    def _most_vectors(self) -> int:
+        """One row or two leave registers for longer pieces of the other operand's rows, which then are fewer places in memory."""
+        if self.machine.registers < 32:
+            return 2
+        most = {1: 16, 2: 8}.get(self.m, 4) if self.depth * self.n >= 1 << 18 else 4
+        while most > 4 and self.n < 2 * self.machine.cores * most * self.lanes:
+            most //= 2
+        return most
 
     @cached_property
     def overlaps(self) -> bool:
@@ -79,8 +92,15 @@ class ProductShape:
 
     @cached_property
     def tall(self) -> int:
+        if self.vectors > 4:
+            return min(2, self.m)
+        if 4 < self.m <= 12 and self.machine.registers >= 32 and self.m * self.vectors <= 24:
+            return self.m
         budget = {32: {1: 12, 2: 8, 3: 6, 4: 4}, 16: {1: 8, 2: 4}}[32 if self.machine.registers >= 32 else 16]
-        return max(1, min(budget[self.vectors], self.m))
+        most = budget[self.vectors]
+        if most < self.m <= 2 * most:  # two tiles, the second of which would be small
+            return self.m if self.machine.registers >= 32 and self.vectors == 1 else -(-self.m // 2)
+        return max(1, min(most, self.m))
 
     @property
     def width(self) -> int:
@@ -180,9 +200,9 @@ def _loops(s: ProductShape) -> tuple[list[str], str, list[str], list[Directive],
     if rows > 1:
         splits += [Split(ir, rows, into=("ib", "it"))]
     block, row = ("ib", "it") if rows > 1 else (ir, "")
-    if blocks < 2 * cores and s.panels > blocks:
+    if blocks < 8 * cores and s.panels > 4 * blocks:
         loops = [*s.others, "jo", block, *([row] if row else [])]
-        return [*s.others, "jo"], row or block, loops, splits, ""
+        return [*s.others, "jo"], row or block, loops, splits, "jo"
     loops = [*s.others, block, "jo", *([row] if row else [])]
     return [*s.others, block], row or "jo", loops, splits, ""
 
@@ -215,7 +235,8 @@ def _packs(g: Graph, s: ProductShape) -> list[Pack]:
         return []
     straight = right.index[-1] is s.j
     fixed, name = g.is_fixed(b, s.product.method), operand_name(g, s.product, b)
-    reused = s.m >= 16 and s.depth * s.n >= 1 << 12
+    in_place = straight and s.product.ranges[s.j] == s.width and not _is_narrow(right, s)
+    reused = s.m >= 16 and s.depth * s.n >= 1 << 12 and not in_place
     rows = _widened_rows(g, s)
     if not (reused or not straight or s.n % s.width or (fixed and s.depth * s.n >= 256)):
         return rows

@@ -26,6 +26,18 @@ def transposed(a: Any, b: Any) -> Any:
     return fl.stage(lambda i, j: fl.sum(lambda k: a[i, k] * b[j, k]), name="c")
 
 
+def straight(a: Any, b: Any) -> Any:
+    return fl.stage(lambda i, j: fl.sum(lambda k: a[i, k] * b[k, j]), name="c")
+
+
+def from_columns(a: Any, b: Any) -> Any:
+    return fl.stage(lambda i, j: fl.sum(lambda k: a[k, i] * b[k, j]), name="c")
+
+
+def widened(a: Any, b: Any) -> Any:
+    return fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(a[i, k], "float32") * fl.cast(b[k, j], "float32")), name="c")
+
+
 def scores(q: Any, k: Any) -> Any:
     product = fl.stage(lambda h, i, j: fl.sum(lambda d: q[h, i, d] * k[h, j, d]), name="product")
     return fl.stage(lambda h, i, j: fl.maximum(product[h, i, j] * 0.5, 0), name="out")
@@ -48,6 +60,15 @@ CASES: dict[str, Case] = {
     "one_row": (transposed, {"a": F(1, 97), "b": F(53, 97)}, HERE),
     "five_rows": (transposed, {"a": F(5, 64), "b": F(30, 64)}, HERE),
     "eight_rows": (transposed, {"a": F(8, "k"), "b": F("n", "k")}, SIZES),
+    "long_row": (straight, {"a": F(1, 300), "b": F(300, 1030)}, HERE),
+    "seven_rows": (straight, {"a": F(7, 33), "b": F(33, 40)}, HERE),
+    "deep": (straight, {"a": F(16, 300), "b": F(300, 16)}, HERE),
+    "wide": (straight, {"a": F(16, 5), "b": F(5, 700)}, HERE),
+    "thirteen_rows": (straight, {"a": F(13, 2), "b": F(2, 17)}, HERE),
+    "one_column": (straight, {"a": F(70, 45), "b": F(45, 1)}, HERE),
+    "one_column_across": (from_columns, {"a": F(45, 1100), "b": F(45, 1)}, HERE),
+    "of_halves": (widened, {"a": fl.f16("n", "k"), "b": fl.f16("k", 33)}, SIZES),
+    "of_bfloat16": (widened, {"a": fl.bf16(9, 40), "b": fl.bf16(40, 70)}, HERE),
     "scores": (scores, {"q": F(3, 2, 40), "k": F(3, 11, 40)}, HERE),
     "conv_7": (convolution(padding=1), {"x": F(1, 40, 7, 7), "w": F(50, 40, 3, 3)}, HERE),
     "conv_stride": (convolution(padding=3, stride=2), {"x": F(2, 3, 41, 39), "w": F(33, 3, 7, 7)}, HERE),
