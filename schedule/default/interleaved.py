@@ -26,8 +26,8 @@ _LONGEST = 1000
 
 
 def suits(g: Graph, s: Stage, machine: Machine) -> bool:
-    """Whether a stage has elements of a few parts, and rows of elements for vectors."""
-    if s.reduction is not None or s.scatter is not None or s.rank is not None or s.clock is not None or len(s.axes) < 2:
+    """Whether a stage has elements of a few parts, and rows of elements for vectors. Threads of a GPU compute a part each."""
+    if machine.is_gpu or s.reduction is not None or s.scatter is not None or s.rank is not None or s.clock is not None or len(s.axes) < 2:
         return False
     parts = s.extents[-1]
     if not isinstance(parts, int) or not 1 < parts <= MOST_PARTS or s.dtype == "bool" or is_flat(g, s):
