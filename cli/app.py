@@ -273,7 +273,10 @@ def train(
     seed: SeedOption = 0,
     force: ForceOption = False,
     no_cache: CacheOption = False,
-    restarts: Annotated[int | None, typer.Option("--restarts", help="Not built yet.", show_default=False)] = None,
+    restarts: Annotated[
+        int | None, typer.Option("--restarts", min=0, help="Go on so many times when the process dies.", show_default=False)
+    ] = None,
+    supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
 ) -> Outcome:
     """Call one method over and over on what it reads. Ctrl-C stops after the call under way, and leaves a checkpoint."""
     from .verbs.train import Request
@@ -281,7 +284,7 @@ def train(
 
     given = Request(
         method, epochs, steps, every, evaluate, batch_size, data or [], out, resume, keep, csv, tensorboard, weights, seed, force,
-        not no_cache, restarts,
+        not no_cache, restarts, supervised,
     )  # fmt: skip
     return run(terminal, model, one(plan), extents, given)
 

@@ -283,6 +283,7 @@ RUN: dict[str, str] = {
     "R303": "A checkpoint was written by a version whose format this one does not read.",
     "R304": "A checkpoint does not fit the model: it is of another program, or what its methods read has passes of another length.",
     "R310": "A method cannot be trained, or evaluated with, so: training calls one that changes state, evaluation one that does not.",
+    "R311": "A training process died more often than --restarts allows: by a signal, without memory, or by a bug of fluorite's.",
     "R400": "The command does not say what to do. --help shows what it takes.",
     "R401": "The file exists and fluorite did not write it, or it was changed since. --force replaces it.",
     "R402": "The file cannot be written.",

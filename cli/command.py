@@ -27,11 +27,13 @@ _COMMON: dict[str, tuple[Any, Any]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """The answer of a verb: `value` for --json, `text` for people. A code other than 0 is a difference found, not an error."""
+    """The answer of a verb: `value` for --json, `text` for people. A code other than 0 is a difference found, not an error. `document` is
+    the whole answer for --json, where another process has made it."""
 
     value: Any
     text: str = ""
     code: int = DONE
+    document: str = ""
 
 
 def command(
@@ -84,7 +86,9 @@ def carry_out(terminal: Terminal, run: Callable[[], Outcome], failed: str = "") 
     try:
         with terminal.reserved():
             outcome = run()
-        if terminal.json:
+        if terminal.json and outcome.document:
+            terminal.result(outcome.document.rstrip("\n"))
+        elif terminal.json:
             terminal.document(outcome.code == DONE, (), outcome.value)
         elif outcome.text:
             terminal.result(outcome.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -16,7 +17,8 @@ from ..command import Outcome
 from ..inputs import method_named
 from ..loading import artifact_named, requested
 from ..metrics import Csv, TensorBoard, said
-from ..refusals import not_built, usage
+from ..refusals import usage
+from ..restarting import NO_MEMORY, supervised
 from ..terminal import Terminal
 from ..user_code import run_guarded
 from ..values import extents as read_extents
@@ -49,19 +51,26 @@ class Request:
     force: bool
     cache: bool
     restarts: int | None
+    supervised: bool = False
 
 
 def train(terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, given: Request) -> Outcome:
-    from fluorite.codegen import training
-
-    if given.restarts is not None:
-        raise not_built("--restarts")
     if given.epochs is None and given.steps is None:
         raise usage("train", "nothing says when it is done", "--epochs 10", "--steps 1000")
     if given.resume and given.out is None:
         raise usage("--resume", "nothing says where the checkpoints are", "--out DIR --resume")
     if artifact_named(model) is not None:
         raise usage(f"train {model}", "a built model has no readers, and the algorithm is needed", "file.py:Name")
+    if given.restarts is not None:
+        return _restarted(terminal, model, plan, extents, given, given.restarts)
+    if given.supervised:
+        return _dying_without_memory(terminal, lambda: _trained(terminal, model, plan, extents, given))
+    return _trained(terminal, model, plan, extents, given)
+
+
+def _trained(terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, given: Request) -> Outcome:
+    from fluorite.codegen import training
+
     sizes = read_extents(extents)
     asked = requested(terminal, model, [plan] if plan else None, sizes, "train")
     goal = _goal(asked.graph, given)
@@ -73,6 +82,46 @@ def train(terminal: Terminal, model: str | None, plan: str | None, extents: list
     if resumed is not None:
         terminal.note(f"goes on after step {made.steps[goal.method]}")
     return _run(terminal, made, goal, given, resumed)
+
+
+def _restarted(
+    terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, given: Request, restarts: int
+) -> Outcome:
+    """The same in a process of its own, which goes on from its last checkpoint when it dies."""
+    if given.out is None:
+        raise usage("--restarts", "nothing says where the checkpoints are from which it goes on", "--out DIR --restarts 3")
+    _begins_anew(given)
+    ended = supervised(terminal, ["train", *_words(terminal, model, plan, extents, given)], given.out, given.force, restarts)
+    return Outcome(None, "", ended.code, ended.out)
+
+
+def _words(terminal: Terminal, model: str | None, plan: str | None, extents: list[str] | None, given: Request) -> list[str]:
+    """The command line again, but for --restarts and --force."""
+    words = [] if model is None else [model]
+    options: list[tuple[str, object]] = [
+        ("--plan", plan), *(("--extents", e) for e in extents or ()), ("--method", given.method), ("--epochs", given.epochs),
+        ("--steps", given.steps), ("--every", given.every), ("--evaluate", given.evaluate), ("--batch-size", given.batch_size),
+        *(("--data", d) for d in given.data), ("--out", given.out), ("--keep", given.keep), ("--csv", given.csv),
+        ("--tensorboard", given.tensorboard), ("--weights", given.weights), ("--seed", given.seed), ("--color", terminal.color),
+    ]  # fmt: skip
+    for name, value in options:
+        words += [] if value is None else [name, str(value)]
+    switches = (
+        ("--resume", given.resume), ("--no-cache", not given.cache), ("--json", terminal.json), ("--quiet", terminal.quiet),
+        ("--verbose", terminal.verbose),
+    )  # fmt: skip
+    return [*words, *(name for name, there in switches if there)]
+
+
+def _dying_without_memory(terminal: Terminal, run: Callable[[], Outcome]) -> Outcome:
+    """What `run` gives; without memory the process ends as the system would end it."""
+    try:
+        return run()
+    except (MemoryError, RunError) as error:
+        if isinstance(error, RunError) and all(p.code != "R109" for p in error.problems):
+            raise
+        terminal.error(str(error))
+        os._exit(NO_MEMORY)
 
 
 def _goal(graph: Graph, given: Request) -> Goal:

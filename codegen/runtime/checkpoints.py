@@ -112,6 +112,11 @@ def exists(path: Path) -> bool:
     return (path / FACTS).is_file() or (path / LAST / FACTS).is_file() or bool(_steps(path))
 
 
+def newest(path: Path) -> Path:
+    """The checkpoint that a run would go on with. Raises ArtifactError."""
+    return _found(path)
+
+
 def _found(path: Path) -> Path:
     if (path / FACTS).is_file():
         return path

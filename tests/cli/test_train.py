@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import fluorite
+from fluorite.cli.restarting import death_of
 from safetensors.numpy import load_file
 
 LINE = '''
@@ -148,7 +149,7 @@ MISTAKES: list[tuple[tuple[str, ...], int, str]] = [
     (("line.py:Line", "--steps", "1", "--data", "date=points.csv"), 1, "the readers of Line are data, test"),
     (("line.py:Line", "--steps", "1", "--data", "data=absent.csv"), 1, "absent.csv cannot be read"),
     (("line.py:Alone", "--epochs", "1", "--method", "shrink"), 1, "no passes to count"),
-    (("line.py:Line", "--steps", "1", "--restarts", "2"), 1, "not built yet"),
+    (("line.py:Line", "--steps", "1", "--restarts", "2"), 2, "--out DIR --restarts 3"),
     (("line.py:Line", "--steps", "1", "--out", "points.csv"), 1, "is no folder"),
     (("line.py:Line", "--steps", "1", "--csv", "none/m.csv"), 1, "there is no folder none"),
     (("double.py", "--steps", "1"), 1, "changes no state"),
@@ -232,3 +233,47 @@ def test_a_bar_for_a_person(cache: Path) -> None:
         out = worker.stdout.read().decode()
     assert worker.wait(60) == 0 and len(out.splitlines()) == 300 and b"/900" in seen and b"epoch" in seen and b"loss" in seen
     os.close(outer)
+
+
+def restarted(code: str, cache: Path, *arguments: str, deaths: int = 2) -> tuple[int, str, str]:
+    """A run that may be started again twice, of a Program that does something before its fifth step, until a file says how often it has."""
+    source = LINE + f"""
+import os, signal
+class Dying(Line):
+    def __init__(self):
+        super().__init__()
+        self.data = self.counted(list(self.data))
+
+    def counted(self, batches):
+        class Batches:
+            def __iter__(this):
+                for n, batch in enumerate(batches * 3):
+                    with open("deaths", "a+") as file:
+                        file.seek(0)
+                        if n == 4 and len(file.read()) < {{deaths}}:
+                            file.write("x")
+                            file.flush()
+                            {code}
+                    yield batch
+        return Batches()
+"""
+    Path("dying.py").write_text(source.replace("{deaths}", str(deaths)))
+    asked = [sys.executable, "-m", "fluorite", "train", "dying.py:Dying", "--steps", "8", "--every", "1", "--out", "run", *arguments]
+    ran = subprocess.run(asked, capture_output=True, text=True, env=os.environ | {"FLUORITE_CACHE": str(cache)}, timeout=120)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_a_process_that_dies_goes_on_from_its_last_checkpoint(cache: Path) -> None:
+    code, out, err = restarted("os.kill(os.getpid(), signal.SIGKILL)", cache, "--restarts", "2", "--json")
+    assert code == 0 and json.loads(out)["result"]["step"] == 8, err
+    assert "was ended by SIGKILL; it is started again from run/" in err and "(restart 2 of 2)" in err
+    assert [r["step"] for r in rows("run/metrics.csv")] == [str(n) for n in range(1, 9)]
+
+
+def test_deaths_are_counted_and_refusals_are_none(cache: Path) -> None:
+    code, _, err = restarted("raise MemoryError", cache, "--restarts", "1", deaths=100)
+    assert code == 1 and "had no memory left; it is started again" in err and "R311" in err and "training died 2 times" in err
+    Path("deaths").unlink()
+    code, _, err = restarted("os.kill(os.getpid(), signal.SIGINT)", cache, "--restarts", "5", "--force")
+    assert code == 130 and "restart" not in err
+    assert [death_of(code) is None for code in (0, 1, 2, 130, 70, 137, -9, -11)] == [True] * 4 + [False] * 4
