@@ -63,6 +63,25 @@ def byte_product(a: fl.u8[fl.Tensor, "m", "k"], b: fl.i8[fl.Tensor, "k", "n"]) -
     return fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(a[i, k], "int32") * fl.cast(b[k, j], "int32")), name="product")
 
 
+def _widened(a: fl.Tensor, b: fl.Tensor, to: str) -> fl.Tensor:
+    return fl.stage(lambda i, j: fl.sum(lambda k: fl.cast(a[i, k], to) * fl.cast(b[k, j], to)), name="product")
+
+
+def int8_product(a: fl.i8[fl.Tensor, "m", "k"], b: fl.i8[fl.Tensor, "k", "n"]) -> fl.Tensor:
+    return _widened(a, b, "int32")
+
+
+def half_product(a: fl.f16[fl.Tensor, "m", "k"], b: fl.f16[fl.Tensor, "k", "n"]) -> fl.Tensor:
+    return _widened(a, b, "float32")
+
+
+def bf16_product(a: fl.bf16[fl.Tensor, "m", "k"], b: fl.bf16[fl.Tensor, "k", "n"]) -> fl.Tensor:
+    return _widened(a, b, "float32")
+
+
+bf16_product_512 = bf16_few_rows = bf16_product
+
+
 def complex_product(a: fl.c64[fl.Tensor, "n"], b: fl.c64[fl.Tensor, "n"]) -> fl.Tensor:
     return a * b
 

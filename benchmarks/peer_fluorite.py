@@ -35,7 +35,7 @@ def build(name: str, variant: str) -> Callable[[], Array] | None:
     inputs = [graph[i] for i in graph.methods[0].inputs]
     sizes = {str(size): n for t in inputs for size, n in zip(t.shape, data[t.name].shape, strict=not t.complex)}  # pairs are one axis more
     model = fl.compile(graph, plan, extents={s: sizes[s] for s in graph.symbols()})
-    arguments = [data[t.name] for t in inputs]
+    arguments = [data[t.name] if t.complex else data[t.name].astype(t.dtype, copy=False) for t in inputs]
     return lambda: model(*arguments)  # type: ignore[no-any-return]
 
 

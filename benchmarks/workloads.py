@@ -11,7 +11,7 @@ import numpy as np
 
 from examples.apps import reference as applications
 
-from . import image_gradients, training
+from . import image_gradients, narrow_products, training
 
 Array = np.ndarray[Any, Any]
 Data = Mapping[str, Array]
@@ -165,6 +165,10 @@ WORKLOADS = {
             6 * 1024**2,
             _bytes,
             byte_product,
+        ),
+        *(
+            Workload(name, p.text, p.flops, p.bytes, p.data, narrow_products.reference(p.of), tolerance=1e-2)
+            for name, p in narrow_products.PRODUCTS.items()
         ),
         Workload(
             "complex_product",

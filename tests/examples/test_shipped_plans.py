@@ -41,7 +41,10 @@ def test_the_plans_of_the_benchmarks(path: Path) -> None:
     assert report.ok and not report.problems, report.text()
 
 
-@pytest.mark.parametrize("name", ["blur", "layernorm", "byte_product", "complex_product", "unsharp_gradient", "bilateral_gradient"])
+PRODUCTS = ["byte_product", "int8_product", "half_product", "complex_product"]
+
+
+@pytest.mark.parametrize("name", ["blur", "layernorm", *PRODUCTS, "unsharp_gradient", "bilateral_gradient"])
 def test_benchmarks_measure_the_right_results(name: str) -> None:
     call = build(name, "fluorite empty")
     assert call is not None
