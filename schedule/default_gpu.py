@@ -30,6 +30,7 @@ from .directives import (
     Fetch,
     Fuse,
     GpuBlocks,
+    GpuLanes,
     GpuThreads,
     Reorder,
     Split,
@@ -39,6 +40,7 @@ from .directives import (
     Unroll,
     Vectorize,
 )
+from .intrinsics import WARP
 from .placing import between
 from .rewrites import operand_axes
 from .scheduled import Undecided
@@ -101,9 +103,9 @@ def _kernel(chosen: Chosen, root: Stage) -> Mapping[str, Directives]:
     depth, members = row_members(chosen, root)
     if members and chosen.undecided.reassociate and all(_fits_row(root, m, depth) for m in members):
         chosen.placed |= {m.id for m in members}
-        return _rows(root, members, depth)
+        return _rows(root, members, depth, chosen.machine.arch > 0)
     if _is_long_reduction(root) and chosen.undecided.reassociate:
-        return {root.path: _reduction(root)}
+        return {root.path: _reduction(root, chosen.machine.arch > 0)}
     members = strip_members(chosen, root)
     if members and root.reduction is None and all(_fits_tile(chosen, root, m) for m in members):
         tiles = [m for m in members if m.reduction is None]
@@ -202,27 +204,36 @@ def _fits_row(root: Stage, m: Stage, depth: int) -> bool:
     return len(m.axes) == depth and not m.reduction.in_order
 
 
-def _rows(root: Stage, members: list[Stage], depth: int) -> Mapping[str, Directives]:
+def _rows(root: Stage, members: list[Stage], depth: int, warps: bool) -> Mapping[str, Directives]:
     names = [a.name for a in root.axes]
     fused, row = _joined(root, names[:depth], "row")
     own: list[Directive] = [*fused]
     if root.reduction is not None:
-        own += _by_block(root)
+        own += _by_block(root, warps)
     else:
         inner, column = _joined(root, names[depth:], "column")
-        own += [*inner, Split(column, _THREADS, into=(f"{column}_outer", _name(root, "lane"))), GpuThreads(_name(root, "lane"))]
+        own += [*inner, *_shared_out(root, column, warps)]
     own.append(GpuBlocks(row))
     out: dict[str, Directives] = {root.path: tuple(own)}
+    at = (ComputeAt(stage="/" + root.path, axis=row), StoreIn("shared"))
     for m in members:
-        out[m.path] = (
-            (ComputeInline(),) if m.reduction is None else (ComputeAt(stage="/" + root.path, axis=row), StoreIn("shared"), *_by_block(m))
-        )
+        out[m.path] = (ComputeInline(),) if m.reduction is None else (*at, *_by_block(m, warps))
     return out
 
 
-def _by_block(s: Stage) -> list[Directive]:
+def _by_block(s: Stage, warps: bool = False) -> list[Directive]:
     fused, k = _joined(s, [a.name for a in s.reduce_axes], "reduced")
-    return [*fused, Split(k, _THREADS, into=(f"{k}_outer", _name(s, "lane"))), GpuThreads(_name(s, "lane"))]
+    return [*fused, *_shared_out(s, k, warps)]
+
+
+def _shared_out(s: Stage, loop: str, warps: bool) -> list[Directive]:
+    """The iterations of a loop dealt to the threads of a block; with `warps` as lanes, which hand on what they reduce by shuffles."""
+    lane = _name(s, "lane")
+    if not warps:
+        return [Split(loop, _THREADS, into=(f"{loop}_outer", lane)), GpuThreads(lane)]
+    warp = _name(s, "warp")
+    split = Split(loop, factors=(None, _THREADS // WARP, WARP), into=(f"{loop}_outer", warp, lane))
+    return [split, GpuThreads(warp), GpuLanes(lane)]
 
 
 def _is_long_reduction(s: Stage) -> bool:
@@ -236,12 +247,12 @@ def _is_long_reduction(s: Stage) -> bool:
     return not s.axes or any(r.index and r.index[-1] is last for r in s.reads)
 
 
-def _reduction(s: Stage) -> Directives:
+def _reduction(s: Stage, warps: bool) -> Directives:
     names = [a.name for a in s.axes]
     if not names:
-        return tuple(_by_block(s))
+        return tuple(_by_block(s, warps))
     fused, row = _joined(s, names, "row")
-    return (*fused, *_by_block(s), GpuBlocks(row))
+    return (*fused, *_by_block(s, warps), GpuBlocks(row))
 
 
 # ---------------------------------------------------------------- stencils

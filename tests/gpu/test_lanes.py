@@ -15,7 +15,8 @@ from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.sections import Target
 
 from .comparing import OPENCL, by_pocl, lowered, same
-from .gpu_algorithms import any_above, matrices, reduction_plan, row_sums, total
+from .gpu_algorithms import DEFAULTS, any_above, matrices, reduction_plan, row_sums, total
+from .lockstep import Planted
 from .test_lockstep import Lockstep
 
 CUDA = Target(kind="cuda", arch=("sm_90",))
@@ -86,6 +87,20 @@ def test_ptx_of_shuffles() -> None:
     built = cross_build(fl.trace(row_sums), SHUFFLED["warps"][1].replace(target=CUDA))
     assert built.ptx["sm_90"].count("shfl.sync.bfly.b32") == 5
     assert all(f.spill_stores == 0 and f.shared <= 64 for f in built.stats)
+
+
+BY_DEFAULT = {"softmax": 8, "row_sums": 3, "total": 3, "any_above": 3, "norm": 8, "best": 4}
+"""The barriers of each: three a reduction, of what eight warps have, and those of what stages share. 256 threads alone need eight."""
+
+
+@pytest.mark.parametrize("name", BY_DEFAULT)
+def test_the_default_schedule_of_cuda(name: str) -> None:
+    model, cases = DEFAULTS[name]
+    met, kernels = Planted(), Lockstep(model, None, CUDA)
+    assert kernels.run(cases[:2], met) == []
+    assert len(met.barriers) == BY_DEFAULT[name]
+    g, lowered_, _ = lowered(model, None, CUDA)
+    same(g, lowered_, serial.serial_functions(lowered_), cases[:2])
 
 
 # ---------------------------------------------------------------- reductions of pairs, by blocks and by warps
