@@ -17,7 +17,7 @@ from ..unscheduled import unscheduled
 from .analysis import price
 from .chosen import Chosen
 from .kernels import Directives
-from .siblings import WORTH, Family
+from .siblings import WORTH, Family, worth
 
 
 def run_together(chosen: Chosen, families: Sequence[Family]) -> None:
@@ -39,7 +39,11 @@ def _in_loops_of(chosen: Chosen, leader: Stage, s: Stage) -> dict[str, str]:
     for end in (e for e in its if e in mine):
         one, other = _nest(chosen, its[end]), _nest(chosen, mine[end])
         outside = [x.name for x in one.loops if x.kind != VECTOR]
-        if _forms(one.loops) == _forms(other.loops) and outside and sum(map(price, common_parts(its[end], one, mine[end], other))) >= WORTH:
+        if _forms(one.loops) != _forms(other.loops) or not outside:
+            continue
+        common = common_parts(its[end], one, mine[end], other)
+        streamed = _place(chosen, leader.path) is None  # else what is read is in the caches, of what is computed around it
+        if (worth(chosen, leader, common) if streamed else sum(map(price, common))) >= WORTH:
             return _with_owners(chosen, leader, s, its, mine, end, outside[-1])
     return {}
 

@@ -1,22 +1,28 @@
-"""Reductions over the same places that have costly parts in common: better computed in one nest, where those are computed once."""
+"""Reductions over the same places that have costly parts in common, or large tensors that each reads once: better computed in one nest,
+where the parts are computed once and the tensors go through the caches once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fluorite.algo.dtypes import itemsize
 from fluorite.algo.expr import REAL, Axis, Expr, Op, Read
+from fluorite.algo.extent import volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import is_index
 from fluorite.algo.rewriting import substitute, walk
 from fluorite.algo.stages import Stage
 
 from ..placing import reaches
-from .analysis import EXPENSIVE, price
+from ..typical import guess
+from .analysis import EXPENSIVE, price, work
 from .chosen import Chosen
 
 WORTH = 8
 """Vector instructions that are worth having two nests in one, which takes registers."""
+FROM_MEMORY = 8
+"""Vector instructions that take as long as one vector of a tensor that no cache holds."""
 MOST = 4
 """Stages of one nest."""
 
@@ -44,7 +50,7 @@ class Family:
 def families(chosen: Chosen) -> list[Family]:
     """All of a graph, by leaders in producer order. The member with the most axes of its own leads: its nest has the fewest choices."""
     g = chosen.graph
-    able = [s for s in g.stages if _may_join(chosen, s) and any(map(_is_costly, walk(s.value)))]
+    able = [s for s in g.stages if _may_join(chosen, s) and any(_counts(chosen, s, e) for e in walk(s.value))]
     found: list[Family] = []
     taken: set[int] = set()
     for s in sorted(able, key=lambda s: (-len(s.axes), g.positions[s.id])):
@@ -57,7 +63,8 @@ def families(chosen: Chosen) -> list[Family]:
                 continue
             if any(reaches(g, a.id, t.id) or reaches(g, t.id, a.id) for a in (s, *others)):
                 continue
-            if (same := same_places(s, t)) is not None and shared_cost(s, t, same) >= WORTH and _go_alike(chosen, s, t, same):
+            same = same_places(chosen, s, t)
+            if same is not None and shared_cost(chosen, s, t, same) >= WORTH and _go_alike(chosen, s, t, same):
                 others.append(t)
                 axes[t.id] = same
         if others and _is_convex(g, [s, *others]):
@@ -84,17 +91,27 @@ def _is_convex(g: Graph, members: Sequence[Stage]) -> bool:
     return not any(reaches(g, a.id, b.id) for a in members for b in members if a is not b)
 
 
-def _is_costly(e: Expr) -> bool:
-    return isinstance(e, Op) and not is_index(e) and (e.op in REAL or e.op in EXPENSIVE)
+def _counts(chosen: Chosen, s: Stage, e: Expr) -> bool:
+    """Whether a part of s is worth being shared."""
+    return is_streamed(chosen, s, e) or (isinstance(e, Op) and not is_index(e) and (e.op in REAL or e.op in EXPENSIVE))
+
+
+def is_streamed(chosen: Chosen, s: Stage, e: Expr) -> bool:
+    """Whether a part of s reads a tensor that the caches do not hold, and each of its elements about once. What is reduced in one pass over
+    an image goes with that image (see `joint_passes`)."""
+    if not isinstance(e, Read) or chosen.one_pass(s) is not None or chosen.is_product(s):
+        return False
+    elements = guess(volume(chosen.graph[e.source].shape))
+    return elements * itemsize(e.dtype) >= chosen.machine.l2 and guess(work(s)) <= 2 * elements
 
 
 # ---------------------------------------------------------------- the same places
-def same_places(s: Stage, t: Stage) -> Axes | None:
-    """The axes of t by those of s where both go over the same box and some costly part of t is, over these, one of s."""
+def same_places(chosen: Chosen, s: Stage, t: Stage) -> Axes | None:
+    """The axes of t by those of s where both go over the same box and some part of t that counts is, over these, one of s."""
     if sorted(map(str, s.ranges.values())) != sorted(map(str, t.ranges.values())):
         return None
-    of_s = [e for e in walk(s.value) if _is_costly(e)]
-    for f in (e for e in walk(t.value) if _is_costly(e)):
+    of_s = [e for e in walk(s.value) if _counts(chosen, s, e)]
+    for f in (e for e in walk(t.value) if _counts(chosen, t, e)):
         for e in of_s:
             matched = _matched(e, f, s, t)
             if matched is not None and (whole := _completed(matched, s, t)) is not None:
@@ -142,11 +159,16 @@ def _completed(found: dict[Axis, Axis], s: Stage, t: Stage) -> Axes | None:
     return {a: found[a] for a in s.ranges}
 
 
-def shared_cost(s: Stage, t: Stage, axes: Axes) -> int:
+def shared_cost(chosen: Chosen, s: Stage, t: Stage, axes: Axes) -> int:
     """The vector instructions of one evaluation of t that s makes as well."""
     mine = set(walk(s.value))
     value = substitute(t.value, {b: a for a, b in axes.items()})
-    return sum(price(e) for e in walk(value) if e in mine)
+    return worth(chosen, s, [e for e in walk(value) if e in mine])
 
 
-__all__ = ["Axes", "Family", "families", "same_places", "shared_cost"]
+def worth(chosen: Chosen, s: Stage, parts: Sequence[Expr]) -> int:
+    """The vector instructions that these parts of s are worth."""
+    return sum(price(e) + FROM_MEMORY * is_streamed(chosen, s, e) for e in parts)
+
+
+__all__ = ["Axes", "Family", "families", "same_places", "shared_cost", "worth"]

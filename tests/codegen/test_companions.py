@@ -10,10 +10,11 @@ import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.errors import PlanError
+from fluorite.algo.numerics import compare
 from fluorite.codegen import driver
 from fluorite.codegen.driver import lower_variants
 from fluorite.codegen.target import resolve_target
-from fluorite.schedule import ExecutionPlan
+from fluorite.schedule import ComputeWith, ExecutionPlan
 
 F = fl.f32
 
@@ -167,3 +168,32 @@ def test_a_recurrence_and_a_gpu_have_loops_of_their_own() -> None:
     plan = ExecutionPlan.from_yaml(text)
     with pytest.raises(PlanError, match="compute_with on a GPU"):
         lower_variants(graph, driver.prepared(plan, graph)[0], resolve_target(plan.target))
+
+
+def smoothed(image: fl.f32[fl.Tensor, "h", "w"], near: fl.f32[fl.Tensor, 3], tone: fl.f32[fl.Tensor]) -> Any:
+    """The gradient of a bilateral filter along rows, by everything: the default scheduler runs its sums together."""
+
+    def error(image: Any, near: Any, tone: Any) -> Any:
+        source = fl.edge(image)
+
+        def weight(y: Any, x: Any, i: Any) -> Any:
+            apart = source[y, x + i - 1] - image[y, x]
+            return near[i] * fl.exp(-tone * apart * apart)
+
+        total = fl.stage(lambda y, x: fl.sum(lambda i: weight(y, x, i)), name="total")
+        blended = fl.stage(lambda y, x: fl.sum(lambda i: weight(y, x, i) * source[y, x + i - 1]), name="blended")
+        return fl.mean(fl.square(blended / total), name="error")
+
+    return dict(zip(("image", "near", "tone"), fl.grad(error, argnums=(0, 1, 2))(image, near, tone), strict=True))
+
+
+def test_a_gradient_whose_sums_run_together_by_default() -> None:
+    graph = fl.trace(smoothed)
+    compiled = driver.compile_graph(graph, ExecutionPlan(), cache=False)
+    chosen = compiled.variants[0].scheduled.chosen
+    assert sum(isinstance(d, ComputeWith) for ds in chosen.values() for d in ds) == 7
+    model = driver.assemble(compiled.manifest("companions"), compiled.library, {})
+    for shape in ((1, 1), (2, 3), (5, 50), (33, 70)):
+        rng = np.random.default_rng(shape[1])
+        given = [rng.random(shape, np.float32), rng.random(3, np.float32) + np.float32(0.5), np.array(3, np.float32)]
+        assert all(c.ok for c in compare(graph, "smoothed", given, model(*given)))

@@ -9,9 +9,10 @@ import fluorite as fl
 import pytest
 from fluorite.schedule import ComputeWith, ExecutionPlan, Numerics
 from fluorite.schedule.default import default_schedule
+from fluorite.schedule.default.chosen import Chosen
 from fluorite.schedule.default.siblings import same_places, shared_cost
 from fluorite.schedule.machine import Machine
-from fluorite.schedule.scheduled import apply
+from fluorite.schedule.scheduled import Undecided, apply
 
 from benchmarks.filters import bilateral_gradient, unsharp_gradient
 
@@ -67,6 +68,27 @@ def test_those_that_share_costly_parts_of_the_same_places_run_together(second: C
     assert together(pair(costly, second), x=F(64, 96)) == ({"b": "a", "b/partial": "a/partial"} if joins else {})
 
 
+def moments(x: Any) -> Any:
+    return fl.stage(lambda i: fl.sum(lambda k: x[i, k]), name="a"), fl.stage(lambda i: fl.sum(lambda k: x[i, k] * x[i, k]), name="b")
+
+
+@pytest.mark.parametrize(("rows", "joins"), [(64, False), (1024, True)])
+def test_what_no_cache_holds_is_read_once(rows: int, joins: bool) -> None:
+    assert together(moments, x=F(rows, 1024)) == ({"b": "a", "b/partial": "a/partial"} if joins else {})
+
+
+def two_filters(x: Any, v: Any, w: Any) -> Any:
+    """Both read every pixel often: in loops of its own each keeps them in registers."""
+    near = fl.edge(x)
+    return tuple(
+        fl.stage(lambda y, x, u=u: fl.sum(lambda j, i: u[j, i] * near[y + j - 1, x + i - 1]), name=name) for name, u in (("v", v), ("w", w))
+    )
+
+
+def test_what_is_read_again_and_again_is_no_reason() -> None:
+    assert together(two_filters, x=F(1024, 1024), v=F(3, 3), w=F(3, 3)) == {}
+
+
 def chained(x: Any) -> Any:
     """The second sum needs the first one, by way of another stage."""
     a = fl.stage(lambda i: fl.sum(lambda k: fl.exp(x[i, k])), name="a")
@@ -108,7 +130,8 @@ def test_axes_are_matched_by_what_is_computed() -> None:
         return by, fl.stage(lambda: fl.sum(lambda v, u, i: fl.exp(near[v, u + i]), over={"v": 8, "u": 9, "i": 3}), name="all")
 
     g = fl.trace(sums, None, inputs={"x": F(8, 9)})
+    chosen = Chosen(g, Undecided(frozenset(s.id for s in g.stages), (), (), Machine(), True, True))
     by, all_ = (next(s for s in g.stages if s.name == name) for name in ("by", "all"))
-    axes = same_places(by, all_)
+    axes = same_places(chosen, by, all_)
     assert axes is not None and {a.name: b.name for a, b in axes.items()} == {"k": "i", "y": "v", "x": "u"}
-    assert shared_cost(by, all_, axes) >= 12
+    assert shared_cost(chosen, by, all_, axes) >= 12
