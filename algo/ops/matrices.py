@@ -133,12 +133,17 @@ def cross(a: Any, b: Any, axis: AxisLike = -1) -> Tensor:
 
 @operator
 def matrix_power(x: Any, n: int) -> Tensor:
-    """A square matrix (or a batch) multiplied with itself n times, by repeated squaring; n = 0 gives the identity."""
+    """A square matrix (or a batch) multiplied with itself n times, by repeated squaring; n = 0 gives the identity, n below 0 the power of
+    the inverse, `fl.linalg.inv`."""
     t = operand(x, "matrix_power")
     if t.ndim < 2 or t.shape[-1] != t.shape[-2]:
         raise refuse("A307", f"matrix_power of {shown(t.shape)}", "a square matrix, or a batch of them, is needed")
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise refuse("A304", f"matrix_power to {n!r}", "the power is a non-negative integer")
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise refuse("A304", f"matrix_power to {n!r}", "the power is an integer")
+    if n < 0:
+        from ..linalg import inv
+
+        return _power(inv(t), -n, None)
     if n == 0:
         names = labels(t.axis_names)
         extents = dict(zip(names, t.shape, strict=True))

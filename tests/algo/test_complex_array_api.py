@@ -54,7 +54,7 @@ OTHER: dict[str, tuple[Callable[..., Any], tuple[M, ...]]] = {
     "eigvalsh": (lambda m, x: m.linalg.eigvalsh(x), (HERMITIAN,)),
     "inv": (lambda m, x: m.linalg.inv(x), (SQUARE,)),
     "matrix_norm": (lambda m, x: m.linalg.matrix_norm(x, ord="nuc"), (A,)),
-    "matrix_power": (lambda m, x: m.linalg.matrix_power(x, 3), (SQUARE,)),
+    "matrix_power": (lambda m, x: m.linalg.matrix_power(x, 3) + m.linalg.matrix_power(x, -2), (SQUARE,)),
     "matrix_rank": (lambda m, x: m.linalg.matrix_rank(x), (A,)),
     "outer": (lambda m, x: m.linalg.outer(x, x), (V,)),
     "pinv": (lambda m, x: m.linalg.pinv(x), (A,)),
