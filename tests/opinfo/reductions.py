@@ -155,7 +155,6 @@ def isin(x: Any, values: Any, *, assume_unique: bool = False, invert: bool = Fal
 
 
 def matrix_power(x: Any, n: int) -> Any:
-    unless(n >= 0, "the inverse of a matrix")
     return fl.matrix_power(x, n)
 
 
