@@ -40,17 +40,30 @@ def offsets(index: Sequence[Expr], shape: Sequence[Extent], loops: Mapping[Axis,
         return None
     found: dict[Axis, list[Extent]] = {}
     for loop, n in loops.items():
-        first = [simplify(substitute(i, {loop: as_expr(0)}), ranges) for i in index]
-        found[loop] = []
-        for v in range(n):
-            total: Extent = 0
-            for i, start, stride in zip(index, first, strides, strict=True):
-                moved = linear(simplify(binary("sub", substitute(i, {loop: as_expr(v)}), start), ranges))
-                if moved.terms:
-                    return None
-                total = total + moved.constant * stride
-            found[loop].append(total)
+        found[loop] = [0] * n
+        for i, stride in zip(index, strides, strict=True):
+            moved = _moved(i, loop, n, ranges)
+            if moved is None:
+                return None
+            found[loop] = [total + m * stride for total, m in zip(found[loop], moved, strict=True)]
     return found
+
+
+def _moved(i: Expr, loop: Axis, n: int, ranges: Ranges) -> list[Extent] | None:
+    """How much more an index is in each iteration of a loop than in the first; None where that depends on something else."""
+    if loop not in set(axes_of(i)):
+        return [0] * n
+    form = linear(i)
+    if all(a is loop or loop not in set(axes_of(a)) for a in form.atoms):
+        return [form.coefficient(loop) * v for v in range(n)]
+    out: list[Extent] = []
+    first = simplify(substitute(i, {loop: as_expr(0)}), ranges)
+    for v in range(n):
+        moved = linear(simplify(binary("sub", substitute(i, {loop: as_expr(v)}), first), ranges))
+        if moved.terms:
+            return None
+        out.append(moved.constant)
+    return out
 
 
 def start_of(index: Sequence[Expr], loops: Mapping[Axis, int], ranges: Ranges) -> tuple[Expr, ...]:
