@@ -353,7 +353,9 @@ def _ramp(first: Any, lanes: int) -> Any:
 
 
 def _identifier(name: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    """The name as C takes it: constants are called by numbers."""
+    found = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    return f"c{found}" if found[:1].isdigit() else found
 
 
 def _selected(e: Op, condition: Any, x: Any, y: Any) -> Any:

@@ -237,7 +237,10 @@ def split_for_device(functions: dict[str, Any], target: dict[str, Any]) -> tuple
     module = tirx.transform.BindTarget(Target(target).with_host(host_target()))(tvm.IRModule(functions))
     host, devices = _build.split_host_device_mods(pipeline(gpu=True)(module))
     aliased = {f"{name}_kernel" for name, f in functions.items() if "tirx.noalias" not in f.attrs}  # TVM takes that for granted on devices
-    return finish_host()(host), [(_sharing(aliased)(finish_device()(m)), t) for t, m in devices.items()]
+    from .exact_constants import exact_constants
+
+    finished = [(_sharing(aliased)(finish_device()(m)), t) for t, m in devices.items()]
+    return finish_host()(host), [(exact_constants(m, str(target["kind"])), t) for m, t in finished]
 
 
 def _sharing(names: set[str]) -> Any:

@@ -104,11 +104,16 @@ def _chosen(memory: Memory, graph: Graph) -> tuple[list[Stage], list[Problem]]:
             problems += error.problems
     chosen = [s for s in graph.stages if s.id in places]
     behind = backward(graph)
+    learns = {s.method for s in graph.stages if s.role != "forward"}
+    served = {places[s.id] for s in chosen if s.method in learns}  # one line may mean a stage of each method, and has a use in some
     for s in chosen:
         if (why := _refusal(s, graph, places.keys(), behind)) is not None:
+            if s.method not in learns and places[s.id] in served:
+                del places[s.id]
+                continue
             instead = ("leave it out of recompute",)
             problems.append(places[s.id].problem("P402", f"recompute: {s.path} cannot be computed again", why, instead, path=s.path))
-    return ([] if problems else chosen), problems
+    return ([] if problems else [s for s in chosen if s.id in places]), problems
 
 
 def _fixed(s: Stage, graph: Graph) -> str | None:

@@ -23,6 +23,9 @@ from .peak import Peak
 from .stateful import StatefulMethod, concerns, written
 from .turns import Turns
 
+_OF_A_PLAN = "grad/"
+"""What the names of state begin with that a plan adds: the scales of losses."""
+
 T = TypeVar("T")
 Initial = Callable[[int | None], Mapping[str, Array] | None]
 Slopes = Callable[[str, str, "str | None"], "Model"]
@@ -162,12 +165,14 @@ class Model:
         """Read parameters from a safetensors file: all of them, or none if one does not fit.
 
         `rename` maps names in the file to the model's: a mapping of those that differ, or a function of a name. With `strict=False`
-        missing and surplus tensors are let pass.
+        missing and surplus tensors are let pass, as the scales of losses always are: a plan adds them, and another has none.
+        Narrower floats, which a plan may have stored, are widened.
         Raises ArtifactError if it is no such file, RunError with one sentence a tensor otherwise.
         """
         new_name = rename if callable(rename) else lambda name: (rename or {}).get(name, name)
         read = weights.read(Path(path))
-        found = {new_name(name): array for name, array in read.items()}
+        read = {name: array for name, array in read.items() if name in self.parameters or not name.startswith(_OF_A_PLAN)}
+        found = {new: self.parameters.widened(new, array) for name, array in read.items() for new in (new_name(name),)}
         renamed = Counter(map(new_name, read))
         if twice := [name for name, count in renamed.items() if count > 1]:
             raise run_error(*(run_problem("R110", f"{path} has {renamed[name]} tensors that are renamed to {name}") for name in twice))
@@ -176,7 +181,8 @@ class Model:
         ]
         wrong = [run_problem(p.code, f"{path}: {p.asked}", *p.try_) for p in refused]
         if strict:
-            wrong += [run_problem("R110", f"{path} has no tensor {name}") for name in self.parameters if name not in found]
+            missing = [name for name in self.parameters if name not in found and not name.startswith(_OF_A_PLAN)]
+            wrong += [run_problem("R110", f"{path} has no tensor {name}") for name in missing]
         if wrong:
             raise run_error(*wrong)
         self.parameters.assign({name: array for name, array in found.items() if name in self.parameters})

@@ -77,6 +77,12 @@ class Parameters(MutableMapping[str, Array]):
             self._arrays = self._arrays | fresh
             self._changed(frozenset(arrays))
 
+    def widened(self, name: str, array: Array) -> Array:
+        """The array, in the parameter's float32 if it is of a narrower float, which that holds exactly."""
+        spec = self._specs.get(name)
+        wide = spec is not None and spec.dtype == "float32" and array.dtype.name in ("float16", "bfloat16")
+        return array.astype(np.float32) if wide else array
+
     def _stored(self, name: str, array: Array) -> Array:
         """Complex numbers as their parts; the parts themselves are taken too."""
         return parts_of(array) if name in self._specs and self._specs[name].complex else array
@@ -112,7 +118,7 @@ class Parameters(MutableMapping[str, Array]):
 
     def _known(self, name: str) -> str:
         if name not in self._specs:
-            raise KeyError(name)
+            raise KeyError("; ".join((f"the model has no parameter {name}", *self._nearest(name))))
         return name
 
     def _nearest(self, name: str) -> tuple[str, ...]:

@@ -72,6 +72,31 @@ def test_what_is_recomputed_has_a_path_that_suffixes_do_not_enter() -> None:
     assert check(residual, named, extents={"n": 9}).ok
 
 
+class Learner(fl.Program):
+    def __init__(self) -> None:
+        self.line, self.optimizer = fl.nn.Linear(4, 4), fl.optim.SGD(0.1)
+
+    def hidden(self, x: Any) -> Any:
+        return fl.tanh(self.line(x))
+
+    @fl.method(training=True)
+    def step(self, x: fl.f32[fl.Tensor, "n", 4]) -> Any:
+        loss = fl.sum(fl.exp(self.hidden(x)))
+        self.optimizer.minimize(loss)
+        return loss
+
+    @fl.method
+    def infer(self, x: fl.f32[fl.Tensor, "n", 4]) -> Any:
+        return self.hidden(x)
+
+
+def test_one_line_means_the_methods_that_have_a_use_for_it() -> None:
+    """tanh is the result of infer, where nothing is kept for a backward pass."""
+    graph, problems = recomputed(Memory(recompute=("tanh",)), fl.trace(Learner()))
+    assert problems == [] and [s.path for s in graph.stages if "recompute" in s.path] == ["step/recompute/tanh"]
+    assert recomputed(Memory(recompute=("infer/tanh",)), fl.trace(Learner()))[1][0].code == "P402"
+
+
 def chain(x: fl.f32[fl.Tensor, "n"]) -> Any:
     a = fl.stage(lambda i: x[i] * 2, name="a")
     b = fl.stage(lambda i: a[i] + 1, name="b")

@@ -133,6 +133,21 @@ def test_a_checkpoint_has_the_scale_and_goes_on_to_the_bit(built: Built, tmp_pat
     assert moved(there, {name: np.array(v) for name, v in other.parameters.items()}) == set()
 
 
+def test_checkpoints_do_not_depend_on_the_plan(built: Built, tmp_path: Path) -> None:
+    """A plan without scales has no use for them, and one with a scale begins where it stands; types are those of the algorithm."""
+    built.restart(scale=2.0**9)
+    built.step(*data())
+    built.model.checkpoint(tmp_path / "scaled")
+    plain = fl.compile(Net)
+    steps = plain.resume(tmp_path / "scaled")
+    for name, value in plain.parameters.items():
+        np.testing.assert_array_equal(value, np.asarray(built.model.parameters[name]).astype(value.dtype), name)
+    plain.train_step(*data())
+    plain.checkpoint(tmp_path / "plain")
+    other = fl.compile(Net, built.plan)
+    assert other.resume(tmp_path / "plain") == steps + 1 and other.parameters[SCALE] == built.start[SCALE]
+
+
 def test_master_weights_keep_what_a_narrow_type_would_lose() -> None:
     """A step of a thousandth of a weight: float32 moves by it, and stored bfloat16 does not."""
     plan = ExecutionPlan(precision=Precision(compute="bf16"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import fluorite as fl
+import numpy as np
 import pytest
 from fluorite.codegen.driver import as_plan
 from fluorite.codegen.gpu import cross_build
@@ -48,6 +50,20 @@ def test_contraction_can_be_turned_off() -> None:
         plan = as_plan(ExecutionPlan.from_yaml(f"target: {{kind: opencl}}\nnumerics: {{contract: {str(allowed).lower()}}}"))
         source = cross_build(fl.trace(scaled), plan).source
         assert ("FP_CONTRACT OFF" in source) is not allowed
+
+
+def test_constants_keep_all_their_digits_and_names_are_c() -> None:
+    """OpenCL's source had seven digits of them; constants, whose names are numbers, were no identifiers."""
+
+    def shades(x: fl.f32[fl.Tensor, "n"]) -> Any:
+        table = fl.asarray(np.arange(3, dtype=np.float32))
+        return fl.stage(lambda i: x[i] * 0.1234567891 + table[i % 3] * 0.5, name="2nd"), fl.cast(x, fl.f64) * (1 / 3)
+
+    exact = {"opencl": ["as_float(1039980266)", "as_double("], "cuda": ["0x1.f9add4p-4f", "__longlong_as_double("]}
+    for target in (Target(kind="opencl"), CUDA):
+        source, found = cross_build(fl.trace(shades), as_plan(None).replace(target=target), cubins=False).source, exact[target.kind]
+        assert all(text in source for text in found) and "5.000000e-01" in source, source
+        assert not re.search(r"[ *]\d\w*_ptr", source)
 
 
 @needs_nvcc
