@@ -224,3 +224,24 @@ def test_batch_first_and_given_states() -> None:
 def test_an_activation_that_is_none() -> None:
     with pytest.raises(fl.AlgorithmError, match="tanh or relu"):
         fl.nn.RNN(3, 4, activation="sigmoid")
+
+
+@pytest.mark.parametrize("extents", ["{max: 9}", "{between: [0, 9]}"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_of_no_steps_nothing_is_written(reverse: bool, extents: str) -> None:
+    """The first step of a loop stands before it, which must not be taken to be there: `out` is empty, and stands amid other numbers."""
+
+    def model(x: Any) -> Any:
+        def step(h: Any, x_t: Any) -> tuple[Any, Any]:
+            new = fl.stage(lambda i: h[i] * 0.5 + x_t[i], name="new")
+            return new, new
+
+        return fl.scan(step, fl.zeros((x.shape[1],)), x, reverse=reverse)[1]
+
+    g = fl.trace(model, None, inputs={"x": fl.f32("t", 8)})
+    made = fl.compile(g, fl.ExecutionPlan.from_yaml(f"extents: {{t: {extents}}}"))
+    around = np.full(64, 7, np.float32)
+    made(np.zeros((0, 8), np.float32), out=around[32:32].reshape(0, 8))
+    assert (around == 7).all(), around
+    x = np.random.default_rng(0).random((5, 8), np.float32)
+    np.testing.assert_allclose(np.asarray(made(x)), g.run(x), rtol=1e-6)
