@@ -72,6 +72,7 @@ typedef struct {
   Object **makers;  /* of each output, what makes an array for it; NULL where NumPy does */
   int64_t *oldest;
   Frame *free;
+  Frame *added; /* by the runtime, until a call takes it: between two steps of Python's another thread may change `free` */
   int64_t *calls;   /* how many have changed state */
   int64_t changing; /* what they change: an address and an end each */
   char *const *changed;
@@ -187,12 +188,13 @@ static int run(const Step *steps, int64_t count) {
 /* The results, as Python has them: None if the call is left to the runtime. */
 static Object *entered(Form *form, int into, char **data) {
   const Host *host = form->host;
-  Frame *frame = form->free;
+  Frame **from = form->free != NULL ? &form->free : &form->added;
+  Frame *frame = *from;
   if (frame == NULL || (form->threads && form->threads != *host->threads())) {
     host->take(host->no);
     return host->no;
   }
-  form->free = frame->next;
+  *from = from == &form->free ? frame->next : NULL;
   host->take(form->owner);
   Object *made[form->outputs + 1];
   int64_t have = 0;
@@ -207,8 +209,8 @@ static Object *entered(Form *form, int into, char **data) {
       if (frame->places[n] != NULL) frame->places[n]->data = data[n];
     void *state = form->unlocked ? host->unlock() : NULL;
     failed = run(frame->steps, form->steps);
-    if (!failed && form->calls != NULL) ++*form->calls;
     if (form->unlocked) host->lock(state);
+    if (!failed && form->calls != NULL) ++*form->calls;
   }
   frame->next = form->free;
   form->free = frame;
@@ -223,6 +225,8 @@ static Object *entered(Form *form, int into, char **data) {
     found = made[0];
   } else if ((found = host->tuple((intptr_t)form->outputs)) != NULL) {
     for (int64_t n = 0; n < form->outputs; ++n) host->fill(found, (intptr_t)n, made[n]);
+  } else {
+    for (int64_t n = 0; n < have; ++n) host->drop(made[n]);
   }
   host->drop(form->owner);
   return found;
@@ -263,7 +267,7 @@ static struct {
     threads,
 };
 
-TVM_FFI_DLL_EXPORT int __tvm_ffi_fluorite_entrance(void *self, const TVMFFIAny *arguments, int32_t count, TVMFFIAny *result) {
+TVM_FFI_DLL_EXPORT int __tvm_ffi_fluorite_entrance_2(void *self, const TVMFFIAny *arguments, int32_t count, TVMFFIAny *result) {
   (void)self, (void)arguments, (void)count;
   result->type_index = kTVMFFIInt;
   result->zero_padding = 0;

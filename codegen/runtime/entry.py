@@ -23,6 +23,7 @@ from .structures import ALIGNED, C_CONTIGUOUS, WRITEABLE, ArrayHead, Entry, Form
 _lock = threading.Lock()
 _kept: list[Any] = []
 _VALUE = sizeof(c_int64) + sizeof(c_void_p)  # where the number of a Python float, and of a scalar of NumPy's, stands in it
+_ENTRANCE = "fluorite_entrance_2"  # another number for other structures: a library of older ones has no entry then
 _NEW_FROM_DESCR = 94  # its place in NumPy's table of functions for compiled code
 
 
@@ -76,7 +77,7 @@ def of(functions: Callable[[str], Any]) -> Library | None:
     if (host := process()) is None:
         return None
     try:
-        found = Functions.from_address(functions("fluorite_entrance")()), functions("fluorite_raise")
+        found = Functions.from_address(functions(_ENTRANCE)()), functions("fluorite_raise")
     except (AttributeError, KeyError, RuntimeError, ArtifactError):
         return None
     with _lock:

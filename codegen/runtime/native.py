@@ -65,7 +65,7 @@ class Native:
     def _entered(self, enter: Callable[..., Any], args: Sequence[Array]) -> Any:
         threads.share()
         for _ in range(_ATTEMPTS):
-            if not self.form.free:
+            if not self.form.free and not self.form.added:
                 self._add_frame()
             if (found := enter(*args)) is not None:
                 return found
@@ -118,6 +118,7 @@ class Native:
             makers=makers,
             oldest=oldest,
             free=None,
+            added=None,
             calls=pointer(calls) if p.updates else None,
             changing=len(self.changed),
             changed=changed,
@@ -155,10 +156,10 @@ class Native:
         places = (POINTER(Tensor) * max(len(ends), 1))(*(pointer(tensors[b]) for b in ends))
         frame = Frame(steps=listed, places=places)
         with self._lock:
-            self.arenas.append(arena)
-            self._held.append((tensors, steps, listed, places, frame))
-            frame.next = self.form.free
-            self.form.free = pointer(frame)
+            if not self.form.added:  # calls of other threads only take it away
+                self.arenas.append(arena)
+                self._held.append((tensors, steps, listed, places, frame))
+                self.form.added = pointer(frame)
 
     def _tensor(self, b: int, address: int) -> Tensor:
         bits = bits_of(np.empty(0, self.prepared.variant.buffers[b].numpy)).dtype

@@ -86,6 +86,7 @@ class Form(Structure):
         ("makers", POINTER(c_void_p)),
         ("oldest", POINTER(c_int64)),
         ("free", POINTER(Frame)),
+        ("added", POINTER(Frame)),
         ("calls", POINTER(c_int64)),
         ("changing", c_int64),
         ("changed", POINTER(c_int64)),

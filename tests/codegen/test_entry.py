@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import pickle
 import sys
@@ -15,6 +16,7 @@ import fluorite as fl
 import numpy as np
 import pytest
 import runtime_kernels as hand
+import tvm_ffi
 from fluorite.algo.errors import RunError
 from fluorite.codegen.runtime import Model, entry, parse
 from fluorite.codegen.runtime import library as shared_libraries
@@ -178,6 +180,61 @@ def test_threads_have_memory_of_their_own(make: Callable[..., Model]) -> None:
         t.join()
     assert not wrong
     assert 1 <= len(runner(model, "chain").arenas) <= 6
+
+
+def test_a_call_that_begins_while_memory_for_another_is_added_has_its_own(kernels: Callable[[str], Any]) -> None:
+    """Whichever line of Python's it comes before: a call of another thread takes what is free, stays in its kernel, and two more follow."""
+    line = 0
+    while interrupted(kernels, line):
+        line += 1
+    assert line > 8
+
+
+def interrupted(kernels: Callable[[str], Any], line: int) -> bool:
+    """Whether adding memory has so many lines and more."""
+    inside, go_on = threading.Event(), threading.Event()
+    left, results = line, []
+
+    def increment(x: Any, y: Any, _: int) -> None:
+        a, b = (np.ctypeslib.as_array((ctypes.c_float * 4).from_address(t.data_ptr())) for t in (x, y))
+        first = float(a[0])
+        b[:] = a + 1
+        if first == 100:
+            inside.set()
+            go_on.wait(20)
+        if first == 200:
+            call(300)
+
+    def call(number: int) -> None:
+        results.append(model.one(np.full(4, number, F32)))
+
+    def traced(_frame: Any, event: str, _: Any) -> Any:
+        nonlocal left
+        if event == "line":
+            left -= 1
+            if left == -1:
+                sys.settrace(None)
+                other.start()
+                inside.wait(20)
+        return traced
+
+    functions = {"increment_anywhere": tvm_ffi.convert(increment)}
+    model = Model(parse(hand.manifest("m", one=anywhere(2))), lambda name: functions.get(name) or kernels(name), {}, 0)
+    other = threading.Thread(target=call, args=(100,))
+    call(0)
+    add = runner(model, "one")._add_frame
+    before = sys.gettrace()
+    sys.settrace(lambda frame, *_: traced if frame.f_code is add.__code__ else None)
+    add()
+    sys.settrace(before)
+    if left >= 0:
+        return False
+    call(200)
+    go_on.set()
+    other.join()
+    assert sorted(float(r[0]) for r in results) == [2, 102, 202, 302], line
+    assert all((r == r[0]).all() for r in results)
+    return True
 
 
 def test_where_python_is_another_kernels_are_called_one_by_one(make: Callable[..., Model], monkeypatch: pytest.MonkeyPatch) -> None:
