@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..building import operator
+from ..complex import ComplexTensor
 from ..complex.lifting import multilinear
 from ..expr import Expr, as_expr, cast, common, refuse
 from ..reducing import ACCUMULATOR, reduce_axes, unrounded
@@ -79,14 +80,23 @@ class _Batch(Tensor):
         return [as_expr(0) if n == 1 and shape[skip + d] != 1 else lead[skip + d] for d, n in enumerate(self.shape)]
 
 
-@multilinear("a", "b")
 @operator
-def dot(a: Any, b: Any) -> Tensor:
-    """The inner product of two vectors, summed over k."""
-    x, y = tensor(a, "dot"), tensor(b, "dot")
+def dot(a: Any, b: Any) -> Any:
+    """The inner product of two vectors, summed over k; of complex ones, nothing conjugated, each part goes over the operands once."""
+    x, y = operand(a, "dot"), operand(b, "dot")
     if x.ndim != 1 or y.ndim != 1:
         raise refuse("A307", f"dot of {shown(x.shape)} and {shown(y.shape)}", "both are vectors", "a @ b")
-    return contracted(x, y)
+    if x.shape != y.shape or not (isinstance(x, ComplexTensor) or isinstance(y, ComplexTensor)):
+        p, q = (t.real if isinstance(t, ComplexTensor) else t for t in (x, y))
+        return contracted(p, q)  # which refuses vectors of two lengths
+
+    def summed(part: str) -> Tensor:
+        def product_of(k: Expr) -> Any:
+            return getattr(x[k] * y[k], part)
+
+        return build_stage([], lambda: reduce_axes("sum", ["k"], product_of, {"k": x.shape[0]}), name=part)
+
+    return ComplexTensor(summed("real"), summed("imag"))
 
 
 @multilinear("a", "b")
