@@ -49,6 +49,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "sqrt": np.sqrt, "log": np.log, "tanh": np.tanh, "fabs": np.abs, "floor": np.floor, "expf": np.exp, "sqrtf": np.sqrt,
+    "fabsf": np.abs, "tanhf": np.tanh, "logf": np.log, "floorf": np.floor,
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "shift_left": np.left_shift, "shift_right": np.right_shift,
 }  # fmt: skip
 for _name in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"):

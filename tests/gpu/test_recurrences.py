@@ -206,7 +206,8 @@ PLANS = [f"""
   /ragged/scan/held: [{split: {axis: n, factor: 2}}, {gpu_blocks: [n_outer]}, {gpu_threads: [n_inner, j]}]""", """
   /ragged/scan/matmul: [{split: {axis: k, factor: 4}}, {gpu_blocks: [i]}, {gpu_threads: [k_inner]}]
   /ragged/scan/tanh: [{gpu_blocks: [n]}]
-  /ragged/scan/held: [{gpu_blocks: [n]}]"""]  # fmt: skip
+  /ragged/scan/held: [{gpu_blocks: [n]}]""", """
+  /ragged/scan/matmul: [{split: {axis: j, factor: 2}}, {gpu_blocks: [i]}, {gpu_vthreads: [j_inner]}, {unroll: k}]"""]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", PLANS)
@@ -216,6 +217,12 @@ def test_plans_of_ones_own(text: str) -> None:
 
 
 NARROW = "/ragged/scan/matmul: [{split: {axis: j, factor: 2}}, {gpu_blocks: [i]}, {gpu_threads: [j_inner]}]"
+def test_lanes_reduce_in_a_step() -> None:
+    text = "/ragged/scan/matmul: [{split: {axis: k, factor: 4}}, {gpu_blocks: [i]}, {gpu_lanes: k_inner}]"
+    plan = ExecutionPlan.from_yaml(f"schedule: {{{text}}}")
+    assert Lockstep(ragged, plan, Target(kind="cuda", arch=("sm_90",))).run(FUNCTIONS["ragged"][1]) == []
+
+
 REFUSED = [
     (ragged, f"/ragged/scan/matmul: [{{gpu_blocks: [j]}}]\n  {BOTH}", "P252", "computed together"),
     (ragged, f"/ragged/scan/matmul: [{{gpu_threads: [j]}}]\n  {BOTH}", "P252", "matmul has no gpu_blocks"),
