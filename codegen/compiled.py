@@ -30,8 +30,10 @@ TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
 EMISSION = (
     "angles",
     "casting",
+    "device_c",
     "dot_products",
     "emit",
+    "exact_constants",
     "exponentials",
     "float_operations",
     "fragments",
