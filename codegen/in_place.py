@@ -1,9 +1,10 @@
 """New values of parameters and state written over the old ones: where that is right, and the kernels that do it.
 
-It is right where the kernel that makes the new value reads each element of the old one for the new element at the same place alone, each
-is written once, and no later kernel reads the old value. The kernel then has one argument for both, so that no two arguments share
-memory. What is not right stays a copy: the new value goes to memory of its own, and over the old one when the call has done all else. So
-it is in methods that call functions of the user's, which may fail: a call changes all of the state or none.
+It is right where the kernel that makes the new value reads each element of the old one for the new element at the same place alone, or
+before it is written (see reads_ahead), each is written once, and no later kernel reads the old value. The kernel then has one argument
+for both, so that no two arguments share memory. What is not right stays a copy: the new value goes to memory of its own, and over the
+old one when the call has done all else. So it is in methods that call functions of the user's, which may fail: a call changes all of
+the state or none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.rewriting import reads, rewrite
 from fluorite.algo.stages import Stage
 
+from .reads_ahead import reading_ahead
 from .statements import (
     Allocate,
     Call,
@@ -64,7 +66,8 @@ def _merged(kernel: Kernel, stage: Stage, old: int) -> Kernel | None:
     if all(b.id != old for b in kernel.inputs):
         return kernel
     once = stage.reduction is None and stage.clock is None and stage.turn is None and stage.id not in kernel.again
-    if not once or not all(_is_safe(s, stage.id, old) for s in statements(kernel.body)):
+    ahead = reading_ahead(kernel.body, stage.id, old) if once else frozenset()
+    if not once or not all(id(s) in ahead or _is_safe(s, stage.id, old) for s in statements(kernel.body)):
         return None
     body = _renamed(kernel.body, old, stage.id)
     return replace(kernel, inputs=tuple(b for b in kernel.inputs if b.id != old), body=body)

@@ -21,7 +21,8 @@ LINE = 1 << 10
 
 def members(g: Graph, root: Stage, joins: Callable[[Stage], bool]) -> list[Stage]:
     """The new values of state that the new value `root` is made of, at the same place, and that nothing else reads. None of them reads the
-    old value of another one, which could not be written over in the same kernel."""
+    old value of another one, which could not be written over in the same kernel, but for that of root, which is written last: weight
+    decay adds it to the gradient."""
     if not _whole_numbers(root) or not _is_update(g, root):
         return []
     inside, found = {root.id}, list[Stage]()
@@ -33,7 +34,8 @@ def members(g: Graph, root: Stage, joins: Callable[[Stage], bool]) -> list[Stage
             if p is None or p.id in inside or not _is_update(g, p) or not joins(p):
                 continue
             same = all(c.id in inside and pointwise(c, p) and c.extents == p.extents for c in g.consumers[i])
-            if same and not any(_reads_old(g, a, p) or _reads_old(g, p, a) for a in (root, *found)):
+            apart = any(_reads_old(g, a, p) or _reads_old(g, p, a) for a in found) or _reads_old(g, root, p)
+            if same and not apart and (not _reads_old(g, p, root) or _ahead(g, p, root)):
                 inside.add(p.id)
                 found.append(p)
                 pending.append(p)
@@ -42,6 +44,12 @@ def members(g: Graph, root: Stage, joins: Callable[[Stage], bool]) -> list[Stage
 
 def _reads_old(g: Graph, s: Stage, other: Stage) -> bool:
     return g.updates[other.id].id in s.sources
+
+
+def _ahead(g: Graph, p: Stage, root: Stage) -> bool:
+    """Whether p reads the old value of root where it is about to be written. (Parts of a vector are cut in other ways for each stage.)"""
+    index = [r.index for r in p.reads if r.source == g.updates[root.id].id]
+    return len(root.axes) > 1 and all(len(i) == len(p.axes) and all(x is a for x, a in zip(i, p.axes, strict=True)) for i in index)
 
 
 def _is_update(g: Graph, s: Stage) -> bool:

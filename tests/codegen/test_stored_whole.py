@@ -105,3 +105,45 @@ def test_the_default_plan_makes_moments_and_weights_in_one_pass() -> None:
     model.train_step(x)
     for path, value in wanted.items():
         np.testing.assert_allclose(model.parameters[path], value, rtol=1e-4, atol=1e-6)
+
+
+class Decayed(fl.Program):
+    """Gradients that depend on the parameters themselves, of several shapes."""
+
+    def __init__(self, optimizer: Any) -> None:
+        shapes = {"a": (40, 48), "b": (7, 37), "c": (3, 5, 16), "d": (19,), "e": (3, 8001)}
+        self.all = {k: fl.param(init=np.cos(np.arange(np.prod(n))).reshape(n).astype("float32"), shape=n) for k, n in shapes.items()}
+        self.optimizer = optimizer
+
+    @fl.method
+    def step(self) -> Any:
+        loss = sum(fl.sum(fl.sin(w)) for w in self.all.values())
+        self.optimizer.minimize(loss)
+        return loss
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fl.optim.SGD(0.1, momentum=0.9, weight_decay=0.1),
+        lambda: fl.optim.SGD(0.1, momentum=0.9, nesterov=True, weight_decay=0.1, clip_value=0.5),
+        lambda: fl.optim.Adam(0.1, weight_decay=0.1),
+    ],
+)
+def test_decay_that_is_added_to_the_gradient_takes_no_other_pass(make: Any) -> None:
+    graph = fl.trace(Decayed(make()))
+    plan, _ = driver.prepared(None, graph)
+    (lowered,) = driver.lower_variants(graph, plan, driver.host_target(plan))
+    made = {k: [name for name in lowered.kernels[n].stages if "/update/" in name] for n, k in enumerate(k.name for k in lowered.kernels)}
+    for name in "abce":
+        (own,) = (stages for stages in made.values() if f"step/update/optimizer/all.{name}" in stages)
+        kept = sum(1 for path in graph.method("step").updates if path.startswith("optimizer/") and path.endswith(f"/all.{name}"))
+        assert kept and len(own) == 1 + kept
+    assert not lowered.graph.updates.keys() - lowered.in_place.keys()
+    model = fl.compile(Decayed(make()))
+    state: Any = {k: np.array(v) for k, v in model.parameters.items() if not k.startswith("constant")}
+    for _ in range(3):
+        model.step()
+        state = graph.step(method="step", parameters=state).parameters
+    for name in state:
+        np.testing.assert_allclose(model.parameters[name], state[name], rtol=2e-5, atol=1e-6, err_msg=name)
