@@ -38,6 +38,7 @@ FLOATS = (*NARROW, "float32", "float64")
 DTYPES = ("bool", *INTEGERS, *FLOATS)
 COMPLEX = {"complex64": "float32", "complex128": "float64"}
 """The types of complex numbers, with that of their parts."""
+_SHORT = frozenset({"bf16", "f8e4m3", "f8e5m2", "f16", "f32", "f64", *(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64))})
 DEFAULT = {"bool": "bool", "int": "int32", "float": "float32"}
 
 
@@ -86,7 +87,9 @@ def canonical(dtype: Any) -> str:
         why, instead = "complex numbers are pairs of tensors, and this takes one", ("fl.complex(real, imag)", COMPLEX[name])
         raise AlgorithmError([Problem("A101", "algorithm", asked=f"dtype {name} here", why=why, try_=instead)])
     if name not in DTYPES:
-        raise AlgorithmError([Problem("A101", "algorithm", asked=f"dtype {name}", why="is not a type of the language", try_=DTYPES)])
+        short = name in _SHORT  # no names of types: NumPy's "i8" is int64
+        why, tries = ("a short name is no string", (f"fl.{name}",)) if short else ("is not a type of the language", DTYPES)
+        raise AlgorithmError([Problem("A101", "algorithm", asked=f"dtype {name}", why=why, try_=tries)])
     return name
 
 

@@ -156,6 +156,7 @@ def test_casts() -> None:
     same(run(lambda k: fl.saturate(fl.i8, k), k.astype(np.uint32)), np.array([127, 5, 127], np.int8))
     same(run(lambda k: fl.stage(lambda i: fl.saturate(fl.u8, k[i])), k), np.array([0, 5, 255], np.uint8))
     same(run(lambda k: fl.cast(k, bool), k), np.array([True] * 3))
+    assert refusal(lambda x: fl.cast(x, "i8"), x).try_ == ("fl.i8",)
     assert fl.trace(lambda x: fl.cast(x, fl.i32), inputs={"x": fl.f32(3)}).stages[0].path.endswith("/astype")
 
 
