@@ -9,6 +9,7 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.stages import Stage
 
 from ..directives import ComputeAt, Directive, Fuse, Parallel, Split, Vectorize
+from ..directives.base import Tail
 from ..machine import Machine
 from .analysis import is_flat, pointwise
 from .kernels import Directives, pays_parallel
@@ -20,10 +21,10 @@ LINE = 1 << 10
 
 
 def members(g: Graph, root: Stage, joins: Callable[[Stage], bool]) -> list[Stage]:
-    """The new values of state that the new value `root` is made of, at the same place, and that nothing else reads. None of them reads the
-    old value of another one, which could not be written over in the same kernel, but for that of root, which is written last: weight
-    decay adds it to the gradient."""
-    if not _whole_numbers(root) or not _is_update(g, root):
+    """The new values of state that `root`, a new value or a step towards one, is made of, at the same place, and that nothing else reads.
+    None of them reads the old value of another one, which could not be written over in the same kernel, but for that of root, which is
+    written last: weight decay adds it to the gradient."""
+    if not _whole_numbers(root) or root.role != "update" or not _is_elementwise(g, root):
         return []
     inside, found = {root.id}, list[Stage]()
     pending = [root]
@@ -43,7 +44,7 @@ def members(g: Graph, root: Stage, joins: Callable[[Stage], bool]) -> list[Stage
 
 
 def _reads_old(g: Graph, s: Stage, other: Stage) -> bool:
-    return g.updates[other.id].id in s.sources
+    return other.id in g.updates and g.updates[other.id].id in s.sources
 
 
 def _ahead(g: Graph, p: Stage, root: Stage) -> bool:
@@ -53,8 +54,12 @@ def _ahead(g: Graph, p: Stage, root: Stage) -> bool:
 
 
 def _is_update(g: Graph, s: Stage) -> bool:
+    return s.id in g.updates and _is_elementwise(g, s)
+
+
+def _is_elementwise(g: Graph, s: Stage) -> bool:
     plain = s.reduction is None and s.clock is None and s.turn is None and s.when is None and s.extern is None
-    return plain and s.id in g.updates and s.id not in g.pinned and is_flat(g, s)
+    return plain and s.id not in g.pinned and is_flat(g, s)
 
 
 def _whole_numbers(s: Stage) -> bool:
@@ -80,14 +85,15 @@ def together(root: Stage, others: Sequence[Stage], machine: Machine) -> Mapping[
     own = [Fuse(*root.axis_names[:depth], into=part)] if depth > 1 else []
     own += [Parallel(part)] if parallel else []
     at = ComputeAt(stage="/" + root.path, axis=part)
-    return {root.path: (*own, *_flat(root, depth, lanes)), **{s.path: (at, *_flat(s, depth, lanes)) for s in others}}
+    return {root.path: (*own, *_flat(root, depth, lanes, "guard")), **{s.path: (at, *_flat(s, depth, lanes)) for s in others}}
 
 
-def _flat(s: Stage, depth: int, lanes: int) -> Directives:
+def _flat(s: Stage, depth: int, lanes: int, tail: Tail = "auto") -> Directives:
+    """Vectors along the inner axes. (A last vector of root that is moved back would count as computing the others twice.)"""
     *_, last = inner = s.axis_names[depth:]
     if len(inner) == 1:
-        return (Vectorize(last, width=lanes),)
-    return (Fuse(*inner, into="flat"), Vectorize("flat", width=lanes))
+        return (Vectorize(last, width=lanes, tail=tail),)
+    return (Fuse(*inner, into="flat"), Vectorize("flat", width=lanes, tail=tail))
 
 
 __all__ = ["members", "together"]
