@@ -80,7 +80,8 @@ def matmul(g: Graph, product: Stage, root: Stage, machine: Machine, by: Intrinsi
     for side, (operand, made, at) in enumerate(zip(pair, packs, nest.packed_at, strict=True)):
         out |= {f"{parent}/{d.into}": (ComputeInline(),) for d in made[:-1]}
         for d in made[-1:]:
-            within = at if _is_whole(s, by, side) and not g.is_fixed(g[operand.source], product.method) else ""
+            of_task = at not in s.others or bool(set(operand.index) & {a for a in product.axes[:-1] if a is not s.i})
+            within = at if of_task and _is_whole(s, by, side) and not g.is_fixed(g[operand.source], product.method) else ""
             first, loops = _copying(s, d, operand.dtype, side)
             where = [ComputeAt(stage="/" + root.path, axis=loop[within])] if within else [Parallel(first)] if parallel else []
             out[f"{parent}/{d.into}"] = (*where, *loops)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
@@ -13,12 +13,13 @@ from fluorite.algo.graph import Graph
 from fluorite.algo.linear import linear
 from fluorite.algo.stages import Stage
 
-from ..directives import ComputeAt, Directive, Parallel
+from ..directives import ComputeAt, ComputeInline, Directive, Pack, Parallel
 from ..placing import between
+from ..rewrites import operand_name
 from ..scheduled import Undecided
 from ..unscheduled import scatters, sorts
 from . import channels, dots, few_results, interleaved, kernels, matrix_instructions, products, recurrences, totals, transpositions, updates
-from .analysis import follows, known, plain, pointwise, sites, unwoven
+from .analysis import follows, is_rounding, known, plain, pointwise, sites, unwoven
 from .chosen import Chosen
 from .inlining import after_inlining, inline_scaled, inline_windows
 from .joint_passes import joint_passes
@@ -175,12 +176,27 @@ def product_rule(chosen: Chosen, product: Stage, root: Stage) -> Mapping[str, Di
     """The rule for a product and the stage that finishes it."""
     by = matrix_instructions.suits(chosen.graph, product, chosen.machine, chosen.undecided.flushes)
     if by is not None:
-        return matrix_instructions.matmul(chosen.graph, product, root, chosen.machine, by)
+        made = matrix_instructions.matmul(chosen.graph, product, root, chosen.machine, by)
+        return {**made, **rounded_in_copies(chosen, product, {d.tensor for ds in made.values() for d in ds if isinstance(d, Pack)})}
     if chosen.undecided.reassociate and dots.suits(chosen.graph, product, root, chosen.machine):
         return dots.dots(product, root, chosen.machine)
     if (o := channels.lane_axis(chosen.graph, product, chosen.machine)) is not None:
         return channels.channels(chosen.graph, product, root, o, chosen.machine)
     return products.matmul(chosen.graph, product, root, chosen.machine)
+
+
+def rounded_in_copies(chosen: Chosen, product: Stage, packed: Container[str]) -> dict[str, Directives]:
+    """Operands that are other tensors in fewer bits, for this product alone: they are rounded as they are packed."""
+    g, out = chosen.graph, dict[str, Directives]()
+    for i in product.sources:
+        s = g.stage(i)
+        if s is None or not is_rounding(s) or not chosen.free(s) or g.is_fixed(s, s.method) or s.id in (*g.outputs, *g.pinned):
+            continue
+        alone = [c.id for c in g.consumers[i]] == [product.id] and not any(x.clock or x.turn for x in (s, product))
+        if alone and operand_name(g, product, s) in packed:
+            chosen.placed.add(s.id)
+            out[s.path] = (ComputeInline(),)
+    return out
 
 
 def epilogue_of(chosen: Chosen, root: Stage) -> Stage | None:

@@ -211,6 +211,18 @@ def test_the_default_plan_takes_what_the_processor_has(cpu: str, a: str, b: str,
     assert again.text() == made.text()
 
 
+@pytest.mark.parametrize(("cpu", "name", "kernels"), [("sapphirerapids", "amx_bf16", 2), ("cooperlake", "avx512_bf16", 3)])
+def test_what_is_rounded_for_a_product_is_rounded_as_it_is_packed(cpu: str, name: str, kernels: int) -> None:
+    """The rows too, where they are packed: not for vectors, if the depth divides."""
+
+    def out(a: Any, b: Any) -> Any:
+        return fl.stage(lambda i, j: fl.sum(lambda k: a[i, k] * b[k, j]), name="out")
+
+    graph = fl.trace(out, None, inputs={"a": fl.f32(192, 64), "b": fl.f32(64, 96)})
+    made = lowered(graph, ExecutionPlan.from_yaml(f"target: {{cpu: {cpu}}}\nprecision: {{compute: bf16}}"))
+    assert used(made) == {name} and len(made.kernels) == kernels, made.text()
+
+
 WAYS = [
     ("alone", "int8", "int8", "native"), ("with what follows", "uint8", "int8", "native"), ("of batches", "uint8", "uint8", "native"),
     ("transposed", "int8", "uint8", "native"), ("over two axes", "bfloat16", "bfloat16", "native"), ("one row", "uint8", "int8", "native"),
