@@ -25,7 +25,7 @@ class Method:
     `reader` the attribute of the Program that inputs are read from. `ragged` has, by the padded tensor of each ragged input, its lengths:
     an input too, shared by those whose lengths are the same, that a call leaves out where it gives lists. `counts` are the inputs that are
     the number of their first extent. `complex` are the results that are complex numbers: tensors with real and imaginary part along the
-    last axis.
+    last axis. `data_dependent`: the time of a call depends on what is in its inputs.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Method:
     ragged: Mapping[int, int] = field(default_factory=dict)
     counts: frozenset[int] = frozenset()
     complex: frozenset[int] = frozenset()
+    data_dependent: bool = False
 
     @property
     def outputs(self) -> tuple[int, ...]:

@@ -34,6 +34,7 @@ class MethodInfo:
     batch: str | None = None
     training: bool = False
     reader: str | None = None
+    data_dependent: bool = False
 
 
 TAKEN = frozenset(
@@ -48,17 +49,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 @overload
 def method(fn: F, /) -> F: ...
 @overload
-def method(*, batch: str | None = None, training: bool = False, reader: str | None = None) -> Callable[[F], F]: ...
-def method(fn: Callable[..., Any] | None = None, *, batch: str | None = None, training: bool = False, reader: str | None = None) -> Any:
+def method(
+    *, batch: str | None = None, training: bool = False, reader: str | None = None, data_dependent: bool | None = None
+) -> Callable[[F], F]: ...
+def method(
+    fn: Callable[..., Any] | None = None,
+    *,
+    batch: str | None = None,
+    training: bool = False,
+    reader: str | None = None,
+    data_dependent: bool | None = None,
+) -> Any:
     """Marks a Program's method as compiled. `batch` names the axis of the batch, which a call with one sample leaves out; with `training`
     its layers train (see fluorite.nn.training); `reader` is the attribute that its inputs are read from where it is called without any (see
-    fluorite.data). Raises AlgorithmError for a name that a compiled model has for something else."""
+    fluorite.data). `data_dependent` says that how long a call takes depends on what is in its inputs, as where a loop ends: tuning then
+    asks for inputs, and measures no random ones. Raises AlgorithmError for a name that a compiled model has for something else."""
 
     def mark(f: Callable[..., Any]) -> Callable[..., Any]:
         if (name := getattr(f, "__name__", "")) in TAKEN:
             why = f"a compiled model has something else of this name: model.{name}"
             raise placed(refuse("A135", f"@fl.method called {name!r}", why, f"{name}_", f"{name}_of"), _first_line(f), name)
-        f.__fluorite_method__ = MethodInfo(batch, training, reader)  # type: ignore[attr-defined]
+        f.__fluorite_method__ = MethodInfo(batch, training, reader, bool(data_dependent))  # type: ignore[attr-defined]
         return f
 
     return mark if fn is None else mark(fn)
@@ -198,7 +209,7 @@ def _described(method: Method, builder: Builder, fn: Callable[..., Any], model: 
         error = refuse("A196", f"@fl.method(reader={info.reader!r})", why, f"self.{info.reader} = fl.data.arrays(...) in __init__")
     if error is not None:
         raise placed(error, _first_line(fn), method.name)
-    return replace(method, batch=info.batch, reader=info.reader)
+    return replace(method, batch=info.batch, reader=info.reader, data_dependent=info.data_dependent)
 
 
 def _require_same(builder: Builder, method: str, fn: Callable[..., Any], before: list[Any], model: Program) -> None:

@@ -196,6 +196,7 @@ PLAN: dict[str, str] = {
         "The journal cannot be read or written, or belongs to another search: another plan, program, target, seed or compiler. "
         "Without --resume the search starts anew, and the journal that is there is kept as NAME.old."
     ),
+    "P125": "@fl.method(data_dependent=True) says that a call's time depends on what is in its inputs: tuning measures given ones only.",
     "P123": "tune: objective: names a method that the program does not have.",
     "P124": (
         "The first alternatives of the holes break a condition under tune: where:. They are what an untuned build takes, so they "

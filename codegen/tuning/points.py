@@ -105,6 +105,10 @@ def tuning_cases(plan: ExecutionPlan, graph: Graph, extents: Mapping[str, int], 
         if own is not None:
             made.append(TuningCase(method, method_symbols(graph, method, own), own, weight))
             continue
+        if graph.method(method).data_dependent:
+            asked, why = f"tuning {method} on random inputs", "it is data_dependent: others may take another time"
+            tries = ("tune: {inputs: FILE.npz}", "--inputs FILE.npz")
+            raise PlanError([plan.tune.place_of("inputs").problem("P125", asked, why, tries)])
         at = points(plan, graph, method, extents)
         made += [TuningCase(method, point, random_inputs(graph, method, point, seed), weight / len(at)) for point in at]
     return made

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import fluorite as fl
+import numpy as np
 import pytest
 from fluorite.algo.errors import PlanError
 from fluorite.codegen.driver import lower_variants
 from fluorite.codegen.target import CodeTarget, resolve_target
 from fluorite.codegen.tuning.edits import neighbours
 from fluorite.codegen.tuning.flat import flattened
+from fluorite.codegen.tuning.points import tuning_cases
 from fluorite.codegen.tuning.space import Candidate, Space
 from fluorite.schedule import AUTO, ExecutionPlan, Parallel, Split, Vectorize, holes_of
 from fluorite.schedule.sections import Target
@@ -178,3 +181,17 @@ def test_parents_keep_their_place_when_written_into_one_file(tmp_path: Path) -> 
     text = made.plan_of(Candidate()).to_yaml()
     chosen = lower_variants(graph, ExecutionPlan.from_yaml(text), TARGET)[0].scheduled.chosen
     assert set(chosen.values()) == {(Vectorize(axis="x", width=8),)}, "the nearer file wins although its selector is less specific"
+
+
+def test_methods_whose_time_depends_on_data_are_measured_on_given_inputs() -> None:
+    class Halving(fl.Program):
+        @fl.method(data_dependent=True)
+        def small(self, x: fl.f32[fl.Tensor, 3]) -> Any:
+            return fl.while_loop(lambda c: fl.max(c) > 1, lambda c: c / 2, x)
+
+    graph = fl.trace(Halving)
+    with pytest.raises(PlanError) as caught:
+        tuning_cases(ExecutionPlan(), graph, {}, {}, 0)
+    assert caught.value.problems[0].code == "P125" and "--inputs" in caught.value.problems[0].text()
+    (case,) = tuning_cases(ExecutionPlan(), graph, {}, {"x": np.ones(3, np.float32)}, 0)
+    assert case.method == "small"
