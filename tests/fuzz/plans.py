@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from fluorite.schedule import (
     ComputeAt,
     ComputeInline,
     ComputeRoot,
+    ComputeWith,
     Directive,
     ExecutionPlan,
     FindBest,
@@ -37,6 +39,7 @@ from fluorite.schedule import (
 )
 from fluorite.schedule.graph_sections import Memory, Precision
 from fluorite.schedule.nest import PARALLEL, SERIAL, VECTOR, Nest
+from fluorite.schedule.placing import reaches
 from fluorite.schedule.recurrences import clock_problems
 from fluorite.schedule.rewrites import operand_axes, rewrite_stage
 from fluorite.schedule.shaping import shape
@@ -132,6 +135,10 @@ def _schedule(m: _Maker, s: Stage) -> None:
             _window(m, s, *place, ds)
         if m.chance(0.25):
             ds.append(StoreIn(m.rng.choice(["stack", "registers"])))
+    elif m.chance(0.5) and (companion := _companion(m, s)) is not None:
+        ds.append(companion)
+        m.nests[s.id] = unscheduled(s, False)
+        return
     elif m.chance(0.2):
         ds.append(ComputeRoot())
     roots = [c for c in readers if c.id in m.nests and c.id not in m.placed]
@@ -164,6 +171,17 @@ def _place(m: _Maker, s: Stage) -> tuple[int, str] | None:
     vector = next((n for n, loop in enumerate(nest.loops) if loop.kind == VECTOR), len(nest.loops))
     last = min([vector, *(n + 1 for n in inner)])
     return (owner, m.rng.choice(nest.names[:last])) if last > 0 else None
+
+
+def _companion(m: _Maker, s: Stage) -> ComputeWith | None:
+    """Another stage whose outer loops are as those that s begins with, where neither needs the other."""
+    mine, found = unscheduled(s, False).loops, []
+    for t in m.graph.stages:
+        if t.id in m.nests and t.id not in m.placed and not reaches(m.graph, s.id, t.id) and not reaches(m.graph, t.id, s.id):
+            alike = itertools.takewhile(lambda pair: pair[0].kind == pair[1].kind and pair[0].extent == pair[1].extent,
+                                        zip(m.nests[t.id].loops, mine, strict=False))  # fmt: skip
+            found += [ComputeWith(stage="/" + t.path, axis=loop.name) for loop, _ in alike]
+    return m.rng.choice(found) if found else None
 
 
 def _window(m: _Maker, s: Stage, owner: int, loop: str, ds: list[Directive]) -> None:
