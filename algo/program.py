@@ -90,11 +90,12 @@ def inputs_of(fn: Callable[..., Any], given: Mapping[str, Spec] | None = None) -
     Raises AlgorithmError for a parameter that is neither declared nor has a default.
     """
     inner = getattr(fn, "__fluorite_function__", fn)
+    written = inspect.unwrap(inner)  # fl.grad(f) has the annotations of f, which mean what they do where f is
     try:
         hints = inspect.get_annotations(inner, eval_str=False)
         space = dict(vars(sys.modules[inner.__module__])) if inner.__module__ in sys.modules else {}
-        closure = inspect.getclosurevars(inner).nonlocals if inspect.isfunction(inspect.unwrap(inner)) or inspect.ismethod(inner) else {}
-        space = {**getattr(inner, "__globals__", space), **closure}
+        closure = inspect.getclosurevars(written).nonlocals if inspect.isfunction(written) or inspect.ismethod(written) else {}
+        space = {**getattr(written, "__globals__", space), **closure}
         # operators are models by the inputs given: their own annotations are for type checkers alone
         wanted = [k for k in hints if k != "return" and not (given and (k in given or inner.__module__.startswith("fluorite.algo.ops.")))]
         hints = {k: eval(v, space) if isinstance(v := hints[k], str) else v for k in wanted}  # the module's own, as typing does

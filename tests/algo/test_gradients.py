@@ -295,3 +295,15 @@ def test_shortening_an_axis_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> 
 
     check_gradient(shrunk, np.random.default_rng(0).standard_normal(20), symbolic=True)
     assert len(rounds) < 100
+
+
+def declared(x: fl.f32[fl.Tensor, "n"]) -> fl.Tensor:
+    return fl.sum(x * x)
+
+
+def test_a_derivative_is_a_model_of_the_inputs_that_its_function_declares() -> None:
+    """Annotations are strings here: they mean what they do where the function is."""
+    x = np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(fl.trace(fl.grad(declared)).run(x), 2 * x)
+    value, slope = fl.trace(fl.value_and_grad(declared)).run(x)
+    assert value == 5 and (slope == 2 * x).all()

@@ -26,16 +26,30 @@ def test_a_training_step_follows_the_interpreter_and_learns() -> None:
     np.testing.assert_allclose(model.infer(x), y, atol=0.1)
 
 
+class Wide(fl.Program):
+    """A layer of several columns, whose weights are packed."""
+
+    def __init__(self) -> None:
+        self.w = fl.param(init=fl.init.normal(), i=32, j=48)
+
+    @fl.method(batch="n")
+    def infer(self, x: fl.f32[fl.Tensor, "n", 32]) -> fl.Tensor:
+        return fl.matmul(x, self.w)
+
+    @fl.method(training=True)
+    def shrink(self, by: fl.f32[fl.Tensor]) -> None:
+        self.w = self.w * by
+
+
 def test_what_is_packed_before_calls_follows_the_weights() -> None:
-    model = fl.compile(Line())
-    x, y = rows(64)
+    model = fl.compile(Wide())
+    x = np.random.default_rng(3).random((64, 32), F32)
     assert variant(model, "infer")["setup"], "the case is about packed weights"
     for _ in range(3):
-        expected = x @ model.parameters["w"] + model.parameters["b"]
-        np.testing.assert_allclose(model.infer(x), expected, rtol=1e-4, atol=1e-5)
-        model.train_step(x, y)
-    model.parameters["w"] = np.zeros((13, 1), F32)
-    assert (model.infer(x) == model.parameters["b"]).all()
+        np.testing.assert_allclose(model.infer(x), x @ model.parameters["w"], rtol=1e-4, atol=1e-5)
+        model.shrink(F32(0.5))
+    model.parameters["w"] = np.zeros((32, 48), F32)
+    assert (model.infer(x) == 0).all()
 
 
 def test_views_show_what_is_held_now() -> None:
