@@ -54,7 +54,7 @@ def scan(
     init, xs and what is stacked may be tensors, or lists, tuples and dicts of tensors; all of xs have the axis, equally long, or there is
     no xs and `length` says how many steps there are. A stacked tensor of too few axes for `axis` gets it last. `lengths` [batch] holds
     how many steps each element of the carries' first axis takes: from there on its carry stays, and 0 is stacked. Where the next step waits
-    for an fl.while_loop of the one before, the scan is such a loop itself, and has no derivative. Stages are called
+    for an fl.while_loop or a scan of the one before, the scan is a loop itself, and has no derivative. Stages are called
     scan/NAME. Raises AlgorithmError: a step that returns another carry than it takes, axes that differ in length.
     """
     from .ops.shapes import tensor
@@ -224,7 +224,7 @@ class Scan:
         lifted = {s.id: self._lifted(s, moving, axis(name)) for s in stages if s.id in moving}
         lifted |= masked(self.builder, lifted)
         self.builder.stages |= {s.id: self._outside(s) for s in stages if s.id not in moving} | lifted
-        self.builder.stages |= with_clocks(list(lifted.values()), [(name, self.reverse)])
+        self.builder.stages |= self._walked(list(lifted.values()), name)
         self.builder.closed |= set(self.slots)
         for i in lifted:
             self.builder.transposes.pop(i, None)
@@ -234,6 +234,16 @@ class Scan:
         numbers = iter(self.new)
         carry = map_tree(lambda t: self._last(t, next(numbers), moving), self.init)
         return carry, None if self.ys is None else map_tree(lambda i: self._every(i, moving), self.ys)
+
+    def _walked(self, lifted: list[Stage], clock: str) -> dict[int, Stage]:
+        """The stages of all steps, those in terms of themselves step by step. Raises Waiting where a scan within the step begins with what
+        the step before it left: then there is no order along one axis."""
+        try:
+            return with_clocks(lifted, [(clock, self.reverse)])
+        except AlgorithmError as error:
+            if error.problems[0].code == "A160" and any(s.clock is not None for s in lifted):
+                raise Waiting from None
+            raise
 
     def _moving(self, stages: list[Stage]) -> set[int]:
         """The stages that differ from step to step. A carry that the step returns as it came does not. All results of a rule do where one

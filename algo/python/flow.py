@@ -24,6 +24,10 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+_ENDLESS = 10_000
+"""Items of an iterator after which a loop that only a tensor leaves counts as endless."""
+
+
 # ---------------------------------------------------------------- statements
 def branch(test: Any, then: Thunk, otherwise: Thunk, read: Reader, write: Writer, names: Sequence[str], place: str) -> None:
     """An if statement. `read` and `write` are of the names that the branches assign."""
@@ -83,14 +87,31 @@ def repeat(test: Thunk, body: Thunk, read: Reader, write: Writer, names: Sequenc
         body()
 
 
-def walk(over: Any, body: Callable[[Any], None], read: Reader, write: Writer, names: Sequence[str], own: Sequence[str], place: str) -> None:
-    """A for statement. `own` are the names that only its head assigns."""
+def walk(
+    over: Any,
+    body: Callable[[Any], None],
+    read: Reader,
+    write: Writer,
+    names: Sequence[str],
+    own: Sequence[str],
+    stop: Thunk | None,
+    place: str,
+) -> None:
+    """A for statement. `own` are the names that only its head assigns, `stop` says whether the loop has been left."""
     if isinstance(over, Steps) or (isinstance(over, Tensor) and not in_body()):
         with _at(place):
             walk_tensor(steps_of(over), body, read, write, names, own, place)
         return
-    for x in over:
+    for n, x in enumerate(over):
         body(x)
+        left = stop() if stop is not None else False
+        if _decides(left):
+            if n >= _ENDLESS and not hasattr(over, "__len__"):
+                why = "a step for each of its items is written out, since only the kernel knows when it is left"
+                with _at(place):
+                    raise refuse("A411", f"break under an if on a tensor, in a loop over more than {_ENDLESS} items", why, "while True:")
+        elif left:
+            break
 
 
 def walked(maker: Any, *args: Any) -> Any:
@@ -112,11 +133,12 @@ def python(test: Any, what: str, place: str) -> Any:
             match what:
                 case "loop":
                     why = "how often it runs is known only when the kernel runs, and all its steps are one: it cannot be left in the middle"
-                    asked, instead = f"return, break, continue or else in a loop over {shown}", "a variable that says whether it is done"
+                    asked = f"return or else in a loop over {shown}, or break or continue inside a with, try or match"
+                    instead = "a variable that says whether it is done"
                 case "if":
                     why = "whether the loop goes on would be known only when the kernel runs"
                     asked, instead = (
-                        f"break, continue or return under an if on {shown}",
+                        f"return under an if on {shown} in a loop, or break or continue inside a with, try or match",
                         "fl.where, or a variable that says whether it is done",
                     )
                 case _:

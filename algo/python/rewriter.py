@@ -16,6 +16,7 @@ import copy
 import os
 from collections.abc import Sequence
 
+from .leaving import can_be_told, told
 from .names import assigned, declared, falls_through, lazy, leaves_loop, returns
 
 FLOW = "__fluorite_flow__"
@@ -81,12 +82,10 @@ class _Function(ast.NodeTransformer):
                     out.append(self.plain_if(s, looping))
                 case ast.If():
                     out += self.branch(s)
-                case ast.While() | ast.For() if s.orelse or returns([s]) or leaves_loop(s.body):
+                case ast.While() | ast.For() if s.orelse or returns([s]) or not can_be_told(s.body):
                     out.append(self.plain_loop(s))
-                case ast.While():
-                    out += self.while_loop(s)
-                case ast.For():
-                    out += self.for_loop(s)
+                case ast.While() | ast.For():
+                    out += self.loop(s)
                 case ast.With():
                     items = [self.visit(i) for i in s.items]
                     inner = self.block(s.body, tail and (not rest or not falls_through(s.body)), looping)
@@ -130,6 +129,14 @@ class _Function(ast.NodeTransformer):
         call = self.flow("branch", self.visit(s.test), _name(then), _name(otherwise), *access, self.place(s))
         return [*made, *state, ast.copy_location(ast.Expr(call), s)]
 
+    def loop(self, s: ast.While | ast.For) -> list[ast.stmt]:
+        left = None
+        before: list[ast.stmt] = []
+        if leaves_loop(s.body):
+            before, s, left = told(s, self.fresh)
+        self.shared |= dict.fromkeys(assigned(before))
+        return [*before, *(self.while_loop(s) if isinstance(s, ast.While) else self.for_loop(s, left))]
+
     def while_loop(self, s: ast.While) -> list[ast.stmt]:
         names = assigned([*s.body, ast.Expr(s.test)])
         test, body = self.fresh("test"), self.fresh("body")
@@ -141,7 +148,7 @@ class _Function(ast.NodeTransformer):
         state, access = self.access(names, s)
         return [*made, *state, ast.copy_location(ast.Expr(self.flow("repeat", _name(test), _name(body), *access, self.place(s))), s)]
 
-    def for_loop(self, s: ast.For) -> list[ast.stmt]:
+    def for_loop(self, s: ast.For, left: str | None = None) -> list[ast.stmt]:
         names, targets = assigned(s.body), assigned([s.target])
         body, item = self.fresh("body"), self.fresh("item")
         take = ast.copy_location(ast.Assign([s.target], _name(item)), s)
@@ -149,7 +156,8 @@ class _Function(ast.NodeTransformer):
         made = self.inner(body, [item], everything, [take, *self.block(s.body, tail=False)], s)
         state, access = self.access([*names, *(t for t in targets if t not in names)], s)
         over = self.walked(s.iter)
-        call = self.flow("walk", over, _name(body), *access, _texts([t for t in targets if t not in names]), self.place(s))
+        stop = ast.Constant(None) if left is None else _thunk(_name(left))
+        call = self.flow("walk", over, _name(body), *access, _texts([t for t in targets if t not in names]), stop, self.place(s))
         return [made, *state, ast.copy_location(ast.Expr(call), s)]
 
     def walked(self, e: ast.expr) -> ast.expr:

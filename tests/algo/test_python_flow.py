@@ -280,20 +280,6 @@ def after_loop(x: Any) -> Any:
     return y * 2  # type: ignore[possibly-undefined]
 
 
-def broken(x: Any) -> Any:
-    for row in x:
-        if fl.sum(row) > 0:
-            break
-    return x
-
-
-def broken_python(x: Any) -> Any:
-    for _ in range(3):
-        if fl.sum(x) > 0:
-            break
-    return x
-
-
 def in_a_with(x: Any) -> Any:
     with fl.scope("a"):
         if fl.sum(x) > 0:
@@ -350,8 +336,6 @@ def by_tensor(x: Any) -> Any:
     [
         ("A413", one_branch, 3, 1),
         ("A413", after_loop, 3, 2),
-        ("A411", broken, 1, 2),
-        ("A411", broken_python, 2, 1),
         ("A411", in_a_with, 2, 1),
         ("A415", grows, 3, 1),
         ("A412", objects, 2, 1),
