@@ -1,4 +1,4 @@
-"""Scans whose next step waits for an fl.while_loop of the one before: a loop over the steps, which counts them.
+"""Scans whose next step waits for a loop of the one before: a loop over the steps, which counts them.
 
 Steps of which nothing is known before they have run cannot be lifted. So the carry, the number of steps done and all that is stacked are
 what one fl.while_loop carries, in which the inner loop stands. Each step writes one row of what is stacked (see fluorite.algo.row_turns).
@@ -6,8 +6,7 @@ what one fl.while_loop carries, in which the inner loop stands. Each step writes
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .building import current
@@ -20,43 +19,30 @@ from .tensor import Tensor
 from .trace import build_stage
 from .trees import leaves, refilled
 
-Step = Callable[[Any, Any], tuple[Any, Any]]
+Step = Callable[[Any, list[Tensor]], tuple[Any, Any]]
 
 
-@dataclass(frozen=True)
-class Stacking:
-    """What a step stacks: the nest, of tensors of one step, and where the axis of the steps goes in each."""
-
-    like: Any
-    place: int
-
-    def at(self, t: Tensor) -> int:
-        rank = t.ndim + 1
-        return min(self.place % rank if self.place < 0 else self.place, rank - 1)
-
-
-def by_turns(
-    step: Step, init: Any, xs: Any, axes: Any, length: Extent, reverse: bool, lengths: Tensor | None, stacking: Stacking
-) -> tuple[Any, Any]:
-    """What fl.scan gives. `axes` has for each of xs, by identity, which axis is walked; `lengths` how many steps each element takes."""
+def by_turns(step: Step, init: Any, xs: Sequence[tuple[Tensor, int]], length: Extent, reverse: bool, place: int) -> tuple[Any, Any]:
+    """The carry after the last step, and what steps stack along the axis `place`. `xs` are what is walked, each with the axis."""
     from .ops.gather import taken
-
-    every = None if stacking.like is None else map_tree(lambda t: _empty(t, stacking.at(t), length), stacking.like)
 
     builder = current()
     outer = builder.steps
 
+    def slices(t: Tensor) -> list[Tensor]:
+        return [taken(x, t, axis) for x, axis in xs]
+
+    saved = builder.snapshot()
+    like = step(init, slices(_number(lambda: as_expr(0))))[1]  # only for its shapes
+    builder.restore(saved)
+    every = None if like is None else map_tree(lambda t: _empty(_tensor(t), place, length), like)
+
     def body(c: dict[str, Any]) -> dict[str, Any]:
         n = c["step"]
         t = _number(lambda: as_expr(length) - 1 - n.as_scalar() if reverse else n.as_scalar())
-        slices = None if xs is None else map_tree(lambda x: taken(x, t, axes[id(x)]), xs)
         with builder.step(lambda: t, outer):
-            new, y = step(c["carry"], slices)
-        if lengths is not None:
-            old = iter(leaves(c["carry"]))
-            new = map_tree(lambda x: _held(x, next(old), lengths, t), new)
-            y = None if y is None else map_tree(lambda x: _held(x, None, lengths, t), y)
-        stacked = {} if every is None else {"every": _put(y, c["every"], t, stacking)}
+            new, y = step(c["carry"], slices(t))
+        stacked = {} if every is None else {"every": refilled(c["every"], _put(y, c["every"], t, place))}
         return {"carry": new, "step": n + 1, **stacked}
 
     def going(c: dict[str, Any]) -> Tensor:
@@ -67,48 +53,67 @@ def by_turns(
     return done["carry"], done.get("every")
 
 
+def while_live(step: Step, live: int) -> Step:
+    """A step for a batch: where slice number `live` is false for an element, its carry stays, and 0 is stacked."""
+
+    def held(c: Any, x: list[Tensor]) -> tuple[Any, Any]:
+        new, y = step(c, [t for n, t in enumerate(x) if n != live])
+        kept = [_held(a, b, x[live]) for a, b in zip(leaves(new), leaves(c), strict=True)]
+        return refilled(new, kept), None if y is None else map_tree(lambda t: _held(t, None, x[live]), y)
+
+    return held
+
+
 def _number(value: Callable[[], Expr]) -> Tensor:
     return build_stage([], value, name="step", dtype="int64")
 
 
+def _tensor(value: Any) -> Tensor:
+    from .ops.shapes import tensor
+
+    return tensor(value, "scan")
+
+
+def _at(t: Tensor, place: int) -> int:
+    """Where the axis of the steps goes, of a tensor of one step."""
+    rank = t.ndim + 1
+    return min(place % rank if place < 0 else place, rank - 1)
+
+
 def _empty(like: Tensor, place: int, length: Extent) -> Tensor:
     """Room for what is stacked."""
-    names = labels_of(like)
+    names, d = labels_of(like), _at(like, place)
     clock = next(n for n in ("t", "step", "turn", "t_") if n not in names)
-    names.insert(place, clock)
-    shape = [*like.shape[:place], length, *like.shape[place:]]
+    names.insert(d, clock)
+    shape = [*like.shape[:d], length, *like.shape[d:]]
     return build_stage(names, lambda *i: as_expr(0), name="every", extents=dict(zip(names, shape, strict=True)), dtype=like.dtype)
 
 
-def _put(y: Any, every: Any, t: Tensor, stacking: Stacking) -> Any:
+def _put(y: Any, every: Any, t: Tensor, place: int) -> list[Tensor]:
     """What is stacked, with that of one step in its place."""
-    from .ops.shapes import tensor
-
-    return refilled(every, [_put_one(tensor(a, "scan"), b, t, stacking) for a, b in zip(leaves(y), leaves(every), strict=True)])
+    return [_put_one(_tensor(a), b, t, place) for a, b in zip(leaves(y), leaves(every), strict=True)]
 
 
-def _put_one(y: Tensor, every: Tensor, t: Tensor, stacking: Stacking) -> Tensor:
-    names, place = labels_of(every), stacking.at(y)
+def _put_one(y: Tensor, every: Tensor, t: Tensor, place: int) -> Tensor:
+    names, d = labels_of(every), _at(y, place)
 
     def value(*i: Expr) -> Expr:
-        rest = (*i[:place], *i[place + 1 :])
+        rest = (*i[:d], *i[d + 1 :])
         here = y[rest] if rest else y.as_scalar()
-        return where(i[place] == t.as_scalar(), here, every[i])
+        return where(i[d] == t.as_scalar(), here, every[i])
 
     return build_stage(names, value, name="every", extents=dict(zip(names, every.shape, strict=True)), dtype=every.dtype)
 
 
-def _held(new: Any, old: Tensor | None, lengths: Tensor, t: Tensor) -> Tensor:
+def _held(new: Any, old: Tensor | None, live: Tensor) -> Tensor:
     """The new value where the batch element takes this step; else the old one, or 0."""
-    from .ops.shapes import tensor
-
-    x = tensor(new, "scan")
+    x = _tensor(new)
     names = labels_of(x)
 
     def value(*i: Expr) -> Expr:
-        return where(t.as_scalar() < lengths[i[0]], x[i], 0 if old is None else old[i])
+        return where(live[i[0]], x[i], 0 if old is None else old[i])
 
     return build_stage(names, value, name="held", extents=dict(zip(names, x.shape, strict=True)), dtype=x.dtype)
 
 
-__all__ = ["Stacking", "by_turns"]
+__all__ = ["by_turns", "while_live"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .building import Builder, call_site, current, opened, placed
+from .dtypes import FLOATS
 from .errors import AlgorithmError
 from .expr import Axis, Expr, Read, as_expr, axis, refuse, where
 from .extent import Extent
@@ -21,8 +22,8 @@ from .linear import simplify
 from .masked_loops import Waiting, masked
 from .passing import bound, labels_of
 from .recurrences import with_clocks
-from .scan_by_turns import Stacking, by_turns
-from .stages import Stage, rewritten
+from .scan_by_turns import by_turns, while_live
+from .stages import Leaf, Stage, rewritten
 from .tensor import Direct, Index, Tensor, View
 from .trace import build_stage, copied
 from .trees import described, leaves, refilled
@@ -69,11 +70,31 @@ def scan(
             try:
                 return made.result()
             except Waiting:
-                stacking = Stacking(map_tree(lambda t: tensor(t, "scan"), made.stacked), made.where)
+                outside = made.outside()
                 builder.restore(saved)
-            return by_turns(step, made.init, made.over, made.axes, made.length, reverse, until, stacking)
+            return _by_turns(made, step, outside, source)
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, "scan"])) from None
+
+
+def _by_turns(made: Scan, step: Step, outside: list[Direct], source: str) -> tuple[Any, Any]:
+    """The scan as a loop over its steps."""
+    from .autodiff.turning import differentiable
+
+    walked, one = list(leaves(made.over)), _of_list(step, made.over)
+    axes = [made.axes[id(t)] for t in walked]
+    if made.lengths is not None:
+        one, walked, axes = while_live(one, len(walked)), [*walked, made.live(made.lengths)], [*axes, 0]
+
+    def loop(step: Any, init: Any, xs: Any, reverse: bool, place: int) -> tuple[Any, Any]:
+        return by_turns(step, init, xs, made.length, reverse, place)
+
+    return differentiable(loop, one, made.init, list(zip(walked, axes, strict=True)), outside, made.reverse, made.where, source)
+
+
+def _of_list(step: Step, over: Any) -> Callable[[Any, list[Tensor]], tuple[Any, Any]]:
+    """The step as a function of a list of slices."""
+    return lambda c, x: step(c, None if over is None else refilled(over, x))
 
 
 class Scan:
@@ -102,7 +123,8 @@ class Scan:
         self.length = self._steps(length)
         carry = map_tree(lambda t: self._slot(t, t.shape, t.axis_names, None), self.init)
         slices = None if self.over is None else map_tree(self._slice, self.over)
-        live = None if lengths is None else self._live(self._tensor(lengths))
+        self.lengths = None if lengths is None else self._tensor(lengths)
+        live = None if self.lengths is None else self._live(self.lengths)
         with builder.step(self._which):
             returned = step(carry, slices)
         if not isinstance(returned, tuple) or len(returned) != 2:
@@ -164,11 +186,27 @@ class Scan:
         """Which elements of the batch take this step."""
         if lengths.ndim != 1 or lengths.dtype not in ("int32", "int64"):
             raise refuse("A165", f"scan with lengths {lengths!r}", "they are one axis of int32 or int64, one for each element of the batch")
-        name = lengths.axis_names[0] or "n"
-        clock = "t" if name != "t" else "step"
-        live = build_stage([clock, name], lambda t, n: t < lengths[n], name="live", extents={clock: self.length, name: lengths.shape[0]})
+        live = self.live(lengths)
         self.before |= set(self.builder.stages)
         return self._slot(live, live.shape[1:], live.axis_names[1:], 0)
+
+    def live(self, lengths: Tensor) -> Tensor:
+        """Which elements of the batch take which steps."""
+        name = lengths.axis_names[0] or "n"
+        clock = "t" if name != "t" else "step"
+        return build_stage([clock, name], lambda t, n: t < lengths[n], name="live", extents={clock: self.length, name: lengths.shape[0]})
+
+    def outside(self) -> list[Direct]:
+        """The floats that the step reads beside its carry and its slices."""
+        inside = [s for i, s in self.builder.stages.items() if i not in self.before]
+        read = dict.fromkeys(i for s in inside for i in s.sources)
+        found = [self.builder.stages[i] if i in self.builder.stages else self.builder.leaves[i]
+                 for i in read if i in self.before or i in self.builder.leaves]  # fmt: skip
+        return [
+            Direct(t.id, t.shape, t.dtype, t.axis_names, t.name, self.builder)
+            for t in found
+            if t.dtype in FLOATS and not (isinstance(t, Leaf) and t.kind == "constant")
+        ]
 
     # ------------------------------------------------------------ after the step
     def _next(self, old: Any, new: Any) -> Any:

@@ -164,10 +164,10 @@ def stop_gradient(x: Any) -> Any:
     """x, of which every derivative is 0. Costs nothing: the copy is gone from the graph. Takes nests of tensors, too."""
     from ..ops.shapes import tensor
 
-    return map_tree(lambda t: _stopped(tensor(t, "stop_gradient")), x)
+    return map_tree(lambda t: stopped(tensor(t, "stop_gradient")), x)
 
 
-def _stopped(t: Tensor) -> Tensor:
+def stopped(t: Tensor) -> Tensor:
     made = alias(t)
     builder = current()
     builder.stages[made.source] = replace(builder.stages[made.source], op="stop_gradient")
@@ -200,7 +200,7 @@ def custom_vjp(
             raise placed(
                 refuse("A174", f"a forward function that returns {type(returned).__name__}", "it returns (result, residuals)"), source, ""
             )
-        outcome = map_tree(lambda t: _result(tensor(t, fn.__name__)), returned[0])
+        outcome = map_tree(lambda t: result_of(tensor(t, fn.__name__)), returned[0])
         inputs = tuple(t.source for a in arguments for t in leaves(a))
         results = tuple(leaves(outcome))
         same = {id(t): r for t, r in zip(leaves(returned[0]), results, strict=True)}
@@ -213,11 +213,11 @@ def custom_vjp(
     return call
 
 
-def _result(t: Tensor) -> Direct:
+def result_of(t: Tensor) -> Direct:
     """A result as a tensor that is nothing else, so that a rule can hang on it."""
     made = copied(t, "result", "derived")
     current().aliases.add(made.source)
     return made
 
 
-__all__ = ["Rule", "custom_vjp", "stop_gradient"]
+__all__ = ["Rule", "custom_vjp", "result_of", "stop_gradient", "stopped"]

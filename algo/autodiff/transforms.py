@@ -39,7 +39,7 @@ def gradients(loss: Tensor, wrt: Sequence[Tensor]) -> list[Tensor | None]:
     given = [[settled(part) for part in _parts(t)] for t in wrt]
     for t in (p for parts in given for p in parts):
         _require_float(t)
-    found = iter(_swept([loss], [_constant(one(loss.dtype))], [p for parts in given for p in parts]))
+    found = iter(swept([loss], [_constant(one(loss.dtype))], [p for parts in given for p in parts]))
     return [_together(t, [next(found) for _ in parts]) for t, parts in zip(wrt, given, strict=True)]
 
 
@@ -61,7 +61,7 @@ def _together(t: Any, found: Sequence[Tensor | None]) -> Any:
     return ComplexTensor(*(zeros_like(p) if g is None else g for p, g in zip(t.parts(), found, strict=True)))
 
 
-def _swept(results: Sequence[Direct], seeds: Sequence[Adjoint], wrt: Sequence[Direct]) -> list[Tensor | None]:
+def swept(results: Sequence[Direct], seeds: Sequence[Adjoint], wrt: Sequence[Direct]) -> list[Tensor | None]:
     builder = current()
     label = relative(results[0], builder)
     given: dict[int, Adjoint] = {}
@@ -137,7 +137,7 @@ def value_and_grad(fn: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fal
             loss = settled(value)
             _require_scalar(loss)
             wrt = [t for h in held.values() for t in h.inside]
-            found = _swept([loss], [_constant(one(loss.dtype))], wrt)
+            found = swept([loss], [_constant(one(loss.dtype))], wrt)
             each = iter(_or_zeros(found, wrt, relative(loss, current())))
             out = tuple(held[k].filled(each) for k in places)
         except AlgorithmError as error:
@@ -179,7 +179,7 @@ def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tup
             given = [cotangent(c, r) for c, r in zip(leaves(arriving), results, strict=True)]
             wrt = [t for h in held.values() for t in h.inside]
             floats = [(r, s) for r, s in zip(results, given, strict=True) if r.dtype in FLOATS]
-            found = _swept([r for r, _ in floats], [s for _, s in floats], wrt) if floats else [None] * len(wrt)
+            found = swept([r for r, _ in floats], [s for _, s in floats], wrt) if floats else [None] * len(wrt)
             each = iter(_or_zeros(found, wrt, relative(results[0], current())))
             return tuple(held[k].filled(each) for k in held)
         except AlgorithmError as error:
