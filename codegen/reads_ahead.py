@@ -15,6 +15,7 @@ from fluorite.algo.expr import Axis, Const, Expr, axis
 from fluorite.algo.linear import simplify
 from fluorite.algo.rewriting import reads, substitute
 
+from .shortening import within_test
 from .statements import Allocate, For, If, Statement, Store, walk
 from .statements import Sequence as Several
 
@@ -56,9 +57,12 @@ def _before(parts: Sequence[Statement], writing: Sequence[Statement], new: int, 
 
 
 def _places(s: Statement, around: tuple[For | If, ...] = ()) -> Iterator[_Place]:
+    """Its stores. (Loops around a test are taken as loops over where it holds: of numbers of two bytes they are so already.)"""
     match s:
         case Store() if len(around) <= len(_NUMBERED):
             yield _Place(s, around)
+        case For(body=If(otherwise=None) as test) if (shorter := within_test(s, test)) is not None:
+            yield from _places(shorter, around)
         case For():
             yield from _places(s.body, (*around, s))
         case If(otherwise=None):

@@ -27,13 +27,14 @@ def shortened(body: Statement, dtypes: Mapping[int, str]) -> Statement:
             case For(kind="serial", body=If(otherwise=None) as test) if any(
                 isinstance(n, Store) and itemsize(dtypes[n.buffer]) < 4 for n in walk(test)
             ):
-                return _shortened(s, test)
+                return within_test(s, test)
         return None
 
     return transform(body, rule)
 
 
-def _shortened(loop: For, test: If) -> Statement | None:
+def within_test(loop: For, test: If) -> Statement | None:
+    """The loop around the test as a loop over where it holds; None where no part of the test bounds it or holds for all of it."""
     parts = conjuncts(test.condition)
     outside = [c for c in parts if loop.var not in set(axes_of(c))]
     lows, highs, rest = limits(loop, [c for c in parts if loop.var in set(axes_of(c))])
@@ -45,4 +46,4 @@ def _shortened(loop: For, test: If) -> Statement | None:
     return If(joined(outside), made) if outside else made
 
 
-__all__ = ["shortened"]
+__all__ = ["shortened", "within_test"]
