@@ -155,7 +155,8 @@ class Traced:
         from .autodiff.aliases import without_aliases
 
         aliases = {i for i in self.builder.aliases if i not in kept}
-        carried = {i for s in self.builder.stages.values() if s.turn is not None for i in (s.turn.next, s.turn.condition)}
+        loops = [s.turn for s in self.builder.stages.values() if s.turn is not None]
+        carried = {i for turn in loops for i in (turn.next, turn.condition) if i is not None}
         stages = without_aliases(list(self.builder.stages.values()), aliases, carried.union(*(m.ends for m in self.methods)))
         return _prune(Graph(self.name, tuple(self.builder.leaves.values()), ordered(stages), self.methods))
 

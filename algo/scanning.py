@@ -55,7 +55,7 @@ def scan(
     init, xs and what is stacked may be tensors, or lists, tuples and dicts of tensors; all of xs have the axis, equally long, or there is
     no xs and `length` says how many steps there are. A stacked tensor of too few axes for `axis` gets it last. `lengths` [batch] holds
     how many steps each element of the carries' first axis takes: from there on its carry stays, and 0 is stacked. Where the next step waits
-    for an fl.while_loop or a scan of the one before, the scan is a loop itself, and has no derivative. Stages are called
+    for an fl.while_loop or a scan of the one before, the scan is a loop itself; its derivative runs the steps once more. Stages are called
     scan/NAME. Raises AlgorithmError: a step that returns another carry than it takes, axes that differ in length.
     """
     from .ops.shapes import tensor

@@ -167,7 +167,8 @@ def stop_gradient(x: Any) -> Any:
     return map_tree(lambda t: stopped(tensor(t, "stop_gradient")), x)
 
 
-def stopped(t: Tensor) -> Tensor:
+def stopped(t: Tensor) -> Direct:
+    """The tensor, of which every derivative is 0."""
     made = alias(t)
     builder = current()
     builder.stages[made.source] = replace(builder.stages[made.source], op="stop_gradient")

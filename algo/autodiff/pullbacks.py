@@ -168,9 +168,10 @@ def _inputs(told: Method, claims: Iterable[Pullback]) -> tuple[int, ...]:
 
 
 def _rules(builder: Builder, told: Method) -> list[Rule]:
-    """The rules of what the method's results and new state depend on, in the order in which they were called."""
+    """The rules of what the method's results and new state depend on, in the order in which they were called. Those called in a turn of a
+    loop are judged with the rule of that loop."""
     behind = upstream(builder, told.ends)
-    found = {id(rule): rule for i, rule in builder.rules.items() if i in behind}
+    found = {id(rule): rule for i, rule in builder.rules.items() if i in behind and builder.stages[i].turn is None}
     return [rule for rule in found.values() if any(r.dtype in FLOATS for r in rule.results) and _floats(builder, rule)]
 
 

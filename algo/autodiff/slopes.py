@@ -171,7 +171,7 @@ class _Line:
             self.leaves[i if isinstance(s, Leaf) else fresh + n] = direction
             if isinstance(s, Stage):
                 moved[i] = replace(s, value=Op("add", (s.value, Read(fresh + n, s.axes, s.dtype)), s.dtype, False))
-        there = [s for s in needed(point.graph, claim.results) if s.id not in stopped and s.turn is None]
+        there = [s for s in needed(point.graph, claim.results) if s.id not in stopped]
         kept = [moved.get(s.id, s) for s in there]
         changing = set(self.leaves)
         self.units = []

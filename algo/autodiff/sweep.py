@@ -339,12 +339,10 @@ def no_derivative(s: Stage) -> AlgorithmError:
     why = "how many turns it takes is known only when it has run, and a derivative goes through all of them again"
     instead = (
         "fl.scan with length= the most turns there may be, and lengths= or fl.where for those not taken",
-        "fl.custom_vjp around it (around the whole fl.scan, if it starts from what the step before made)",
-        "one fl.scan over the steps of both, where one in the step of another starts from what the step before made",
+        "fl.custom_vjp around it",
         "fl.stop_gradient",
     )
-    asked = "the derivative of an fl.while_loop, or of an fl.scan that is one"
-    return placed(refuse("A421", asked, why, *instead), s.source, s.path)
+    return placed(refuse("A421", "the derivative of an fl.while_loop", why, *instead), s.source, s.path)
 
 
 def _at(value: Expr, axes: Sequence[Axis]) -> Adjoint:
