@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import gcd
 from numbers import Integral
 from typing import TypeAlias
 
@@ -274,7 +275,9 @@ def _nonnegative(e: Dim) -> bool:
 def _proved(e: Dim, least: Mapping[str, int] | None) -> bool:
     if any(most_of(name) is not None for name in e.symbols()) and nonnegative(_at_their_most(e), least):
         return True
-    return _provable(e, least) or ((relaxed := _without_quotients(e)) is not None and _provable(relaxed, least)) or _by_cases(e, least)
+    if _provable(e, least) or ((relaxed := _without_quotients(e, least)) is not None and _provable(relaxed, least)):
+        return True
+    return _by_cases(e, least)
 
 
 def _at_their_most(e: Dim) -> Extent:
@@ -290,7 +293,8 @@ def _at_their_most(e: Dim) -> Extent:
 
 
 def _by_cases(e: Dim, least: Mapping[str, int] | None) -> bool:
-    """The proof with an extremum replaced by each of the two that it may be, or one floor division by the quotient above it."""
+    """The proof with an extremum replaced by each of the two that it may be, or one floor division by the quotient above it, or by that of
+    larger parts: k * (a // (k * d)) <= a // d."""
     for monomial, c in e.terms:
         match monomial:
             case (Extremum(kind, a, b),):
@@ -298,7 +302,10 @@ def _by_cases(e: Dim, least: Mapping[str, int] | None) -> bool:
                 cases = (nonnegative(rest + c * x, least) for x in (a, b))
                 return any(cases) if (kind == "max") == (c > 0) else all(cases)
             case (Quotient(a, int(d)),) if d > 0 and c < 0:
-                if nonnegative((e - Dim(((monomial, c),))) * d + a * c, least):
+                rest = e - Dim(((monomial, c),))
+                if nonnegative(rest * d + a * c, least):
+                    return True
+                if (k := gcd(c, d)) > 1 and nonnegative(rest + floordiv(a, d // k) * (c // k), least):
                     return True
     return False
 
@@ -317,8 +324,8 @@ def _provable(e: Extent, least: Mapping[str, int] | None) -> bool:
     return all(c >= 0 for _, c in _terms(shifted))
 
 
-def _without_quotients(e: Dim) -> Extent | None:
-    """A lower bound of e without its floor divisions: a - d + 1 <= d * (a // d) <= a, and a // d grows with a."""
+def _without_quotients(e: Dim, least: Mapping[str, int] | None) -> Extent | None:
+    """A lower bound of e without its floor divisions: a - d + 1 <= d * (a // d) <= a, and a // d - b // d >= (a - b) // d."""
     total: Extent = 0
     loose: list[tuple[Quotient, int]] = []
     for monomial, c in e.terms:
@@ -335,7 +342,9 @@ def _without_quotients(e: Dim) -> Extent | None:
         other = next(((o, k) for o, k in loose if o.denominator == q.denominator and k * c < 0), None)
         if other is not None and abs(other[1]) == abs(c):
             up, down = (q, other[0]) if c > 0 else (other[0], q)
-            if nonnegative(up.numerator - down.numerator):
+            apart = up.numerator - down.numerator
+            if isinstance(apart, int) or nonnegative(apart, least):
+                total = total + (apart // q.denominator * abs(c) if isinstance(apart, int) else 0)
                 loose.remove(other)
                 continue
         if c % q.denominator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -132,6 +133,14 @@ def test_normal_form_and_text(e: Extent, text: str) -> None:
 def test_symbols_are_at_least_one_unless_told() -> None:
     assert nonnegative(H - 1) and not nonnegative(H - 2) and nonnegative(H - 8, {"h": 8}) and not nonnegative(H - 1, {"h": 0})
     assert nonnegative(H * W - H) and not nonnegative(H - W)
+
+
+def test_quotients_are_compared_by_how_far_apart_they_are() -> None:
+    for d, by, less in product((2, 3), (2, 3, 4), range(8)):
+        e = (H - 3) // d - by * ((H - 3 - less) // (by * d)) - 1
+        assert nonnegative(e) is all(evaluate(e, {"h": h}) >= 0 for h in range(1, 60)), (d, by, less)
+    shorter = (W + H - 1) // 2 - W // 2
+    assert nonnegative(shorter) and not nonnegative(shorter, {"h": 0})
 
 
 def test_a_missing_symbol_is_named() -> None:
