@@ -44,6 +44,7 @@ EMISSION = (
     "lookups",
     "narrow_floats",
     "objects",
+    "positive_divisors",
     "real_functions",
     "statements",
     "synchronising",

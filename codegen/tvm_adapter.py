@@ -95,6 +95,8 @@ def rotating_is_shared() -> Any:
 
 def pipeline(gpu: bool = False) -> Any:
     """The passes between our loop nests and code generation. Loops arrive final, so nothing here schedules."""
+    from .positive_divisors import positive_divisors
+
     s, t = s_tir.transform, tirx.transform
 
     @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
@@ -111,6 +113,7 @@ def pipeline(gpu: bool = False) -> Any:
             t.RemoveNoOp(),
             t.CommonSubexprElim(),
             conditions_in_place(),
+            positive_divisors(),
             t.FP8ComputeLegalize(),
             t.VerifyMemory(),
             t.AnnotateEntryFunc(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,6 +89,42 @@ def test_compiled_index_arithmetic_is_pythons(seed: int) -> None:
         out = tvm.runtime.empty(wanted.shape, "int32")
         library[name](table, out)
         np.testing.assert_array_equal(out.numpy(), wanted, err_msg=f"{seed} {name}")
+
+
+def test_nothing_is_divided_by_negative_constants() -> None:
+    """TVM makes n // -k of -n // k, and lowers it to let expressions, which its code generator may refuse."""
+    from fluorite.algo.expr import Read, Size
+    from fluorite.algo.extent import floordiv, symbol
+    from fluorite.codegen.target import resolve_target
+    from fluorite.codegen.tvm_adapter import Target as TVMTarget
+    from fluorite.codegen.tvm_adapter import compile_functions, pipeline, tirx, tvm, tvm_ffi
+    from fluorite.schedule.sections import Target
+
+    target, size = resolve_target(Target()).dict(), 40
+    source, result = Buffer(1, "a", "int32", (size,)), Buffer(2, "b", "int32", (size,))
+    divisors, functions = (2, 3, 7, 16), {}
+    for k in divisors:
+        i, quotient = axis("i"), Size(floordiv(-symbol("n"), k))
+        body = For(i, "i", as_expr(0), quotient + size, "serial", "", Store(2, (i,), Read(1, (quotient + 39,), "int32")))
+        functions[f"f{k}"] = emit(Kernel(f"f{k}", (source,), (result,), ("n",), body, ()))
+    negative: list[object] = []
+
+    def note(node: Any) -> Any:
+        divisor = node.b.value if isinstance(node.b, tirx.Broadcast) else node.b
+        if isinstance(divisor, tirx.IntImm) and divisor.value < 0:
+            negative.append(node)
+        return node
+
+    bound = tirx.transform.BindTarget(TVMTarget(target).with_host(TVMTarget(target)))(tvm.IRModule(functions))
+    for f in pipeline()(bound).functions.values():
+        tvm_ffi.structural_map(f.body, ((tirx.FloorDiv, tirx.FloorMod), note))
+    assert not negative
+    library, table = compile_functions(functions, target), tvm.runtime.tensor(np.arange(size, dtype=np.int32))
+    for k in divisors:
+        for n in (1, 5, 14, 39):
+            out = tvm.runtime.tensor(np.full(size, -1, np.int32))
+            library[f"f{k}"](table, out, n)
+            np.testing.assert_array_equal(out.numpy(), np.where(np.arange(size) < -n // k + size, -n // k + 39, -1), err_msg=f"-{n} // {k}")
 
 
 def test_binary_builds_what_python_computes() -> None:
