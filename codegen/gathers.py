@@ -35,39 +35,28 @@ def definition(dtype: str, lanes: int, bits: int) -> str:
 
 def _whole_register(dtype: str, lanes: int) -> str:
     kind, size = _ELEMENTS[dtype]
-    vector, index = f"<{lanes} x {kind}>", f"<{lanes} x i32>"
+    vector, index, mask = f"<{lanes} x {kind}>", f"<{lanes} x i32>", f"<{lanes} x i1>"
     name = f"@llvm.x86.avx512.mask.gather.{_WHOLE[kind][1]}.512"
-    all_lanes = f"<{', '.join(['i1 true'] * lanes)}>"
-    return "\n".join(
-        [
-            f"declare {vector} {name}({vector}, ptr, {index}, <{lanes} x i1>, i32 immarg)",
-            "",
-            f"define {vector} @{symbol(dtype, lanes, 32)}(ptr %base, {index} %index) {{",
-            "start:",
-            f"  %found = call {vector} {name}({vector} zeroinitializer, ptr %base, {index} %index, <{lanes} x i1> {all_lanes}, i32 {size})",
-            f"  ret {vector} %found",
-            "}",
-        ]
-    )
+    found = f"call {vector} {name}({vector} zeroinitializer, ptr %base, {index} %index, {mask} {_all(lanes)}, i32 {size})"
+    return _function(symbol(dtype, lanes, 32), vector, index, f"{name}({vector}, ptr, {index}, {mask}, i32 immarg)", found)
 
 
 def _any_vector(dtype: str, lanes: int) -> str:
     kind, size = _ELEMENTS[dtype]
-    vector, index = f"<{lanes} x {kind}>", f"<{lanes} x i64>"
+    vector, index, at, mask = f"<{lanes} x {kind}>", f"<{lanes} x i64>", f"<{lanes} x ptr>", f"<{lanes} x i1>"
     name = f"@llvm.masked.gather.v{lanes}{kind.replace('float', 'f32').replace('double', 'f64')}.v{lanes}p0"
-    all_lanes = f"<{', '.join(['i1 true'] * lanes)}>"
-    return "\n".join(
-        [
-            f"declare {vector} {name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {vector})",
-            "",
-            f"define {vector} @{symbol(dtype, lanes, 64)}(ptr %base, {index} %index) {{",
-            "start:",
-            f"  %at = getelementptr {kind}, ptr %base, {index} %index",
-            f"  %found = call {vector} {name}(<{lanes} x ptr> %at, i32 {size}, <{lanes} x i1> {all_lanes}, {vector} poison)",
-            f"  ret {vector} %found",
-            "}",
-        ]
-    )
+    places = f"%at = getelementptr {kind}, ptr %base, {index} %index"
+    found = f"call {vector} {name}({at} %at, i32 {size}, {mask} {_all(lanes)}, {vector} poison)"
+    return _function(symbol(dtype, lanes, 64), vector, index, f"{name}({at}, i32 immarg, {mask}, {vector})", found, places)
+
+
+def _all(lanes: int) -> str:
+    return f"<{', '.join(['i1 true'] * lanes)}>"
+
+
+def _function(name: str, vector: str, index: str, intrinsic: str, found: str, *before: str) -> str:
+    head = [f"declare {vector} {intrinsic}", "", f"define {vector} @{name}(ptr %base, {index} %index) {{", "start:"]
+    return "\n".join([*head, *(f"  {line}" for line in (*before, f"%found = {found}", f"ret {vector} %found")), "}"])
 
 
 def gathered(load: Any, cpu: str) -> tuple[Any, Key] | None:

@@ -8,7 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 import tvm
+from fluorite.algo.errors import RunError
 from fluorite.codegen.entry_object import c_compiler, entry_object
 from fluorite.codegen.narrow_floats import FORMATS
 from fluorite.codegen.tvm_adapter import link, write_object
@@ -16,6 +19,16 @@ from tvm import tirx
 from tvm.tirx import BufferLoad, BufferStore, For, ForKind, IntImm, PrimFunc, Var
 
 Body = Callable[[Sequence[Any], Sequence[Any]], Any]
+
+
+def image(h: int = 3, w: int = 5) -> np.ndarray[Any, Any]:
+    return np.arange(h * w, dtype=np.float32).reshape(h, w)
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    with pytest.raises(RunError) as caught:
+        call()
+    return str(caught.value)
 
 
 def _int(value: int) -> IntImm:

@@ -17,18 +17,9 @@ from fluorite.codegen.runtime import Model
 from fluorite.codegen.runtime.forms import form_of
 from fluorite.codegen.runtime.tensors import adopt, borrow
 from fluorite.codegen.runtime.threads import processors
+from runtime_kernels import image, refusal
 
 F32 = np.float32
-
-
-def image(h: int = 3, w: int = 5) -> np.ndarray[Any, Any]:
-    return np.arange(h * w, dtype=F32).reshape(h, w)
-
-
-def refusal(call: Callable[[], Any]) -> str:
-    with pytest.raises(RunError) as caught:
-        call()
-    return str(caught.value)
 
 
 def offset(array: np.ndarray[Any, Any], by: int) -> np.ndarray[Any, Any]:

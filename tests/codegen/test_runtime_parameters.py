@@ -15,21 +15,12 @@ import runtime_kernels as hand
 import safetensors.numpy
 from fluorite.algo.errors import ArtifactError, RunError
 from fluorite.codegen.runtime import Model, parse, weights
-from fluorite.codegen.runtime import library as shared_libraries
 from fluorite.codegen.runtime.memory import aligned
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 F32 = np.float32
-
-
-@pytest.fixture(scope="module", params=[True, False], ids=["one call", "a call a kernel"])
-def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
-    path: Path = tmp_path_factory.mktemp("kernels") / "kernels.so"
-    path.write_bytes(hand.library(request.param))
-    module = shared_libraries.load_kernels(path)
-    return lambda name: module[name]
 
 
 @pytest.fixture

@@ -8,20 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import runtime_kernels as hand
-from fluorite.algo.errors import RunError
 from fluorite.codegen.runtime import Model
+from runtime_kernels import image, refusal
 
 F32 = np.float32
-
-
-def image(h: int = 3, w: int = 5) -> np.ndarray[Any, Any]:
-    return np.arange(h * w, dtype=F32).reshape(h, w)
-
-
-def refusal(call: Callable[[], Any]) -> str:
-    with pytest.raises(RunError) as caught:
-        call()
-    return str(caught.value)
 
 
 def test_the_documented_sentence(photo: Model) -> None:
