@@ -53,7 +53,7 @@ def loop_problems(
             s.dtype,
             s.source,
         )
-        found = found or clock_problems(g, s, nests[s.id], ds, machine.is_gpu)
+        found = found or added_again(s, ds, machine) or clock_problems(g, s, nests[s.id], ds, machine.is_gpu)
         problems += [p for p in found if s.id not in placements or p.code not in _OF_WHOLE_STAGES]
         problems += too_much_code(s, nests[s.id], ds) if s.id not in placements else []
     problems += placement_problems(g, placements)
@@ -66,6 +66,15 @@ def loop_problems(
             problems += no_such_loops(stage, owner, nests[at.owner], at)
         problems += following_problems(g, chosen, stage, owner, at, machine)
     return problems
+
+
+def added_again(s: Stage, ds: Sequence[Directive], machine: Machine) -> list[Problem]:
+    """P226: a scatter adds to what is there, wherever its loops are."""
+    if not scatters(s, machine.is_gpu):
+        return []
+    why = f"{s.name} is a scatter: what the tail computes again would be added again"
+    asking = [d for d in ds if getattr(d, "tail", "auto") == "shift"]
+    return [d.at("tail").problem("P226", f"{d.label()}: tail: shift", why, ("guard", "auto"), path=s.path, source=s.source) for d in asking]
 
 
 def following_problems(

@@ -71,7 +71,10 @@ def positions(work: Context, s: Stage, nest: Nest, box: Box) -> dict[Axis, Expr]
 
 
 def shift_tails(work: Context, s: Stage, nest: Nest) -> Nest:
-    """Tails of vectorised axes overlap what came before where producers are computed per part: those then never reach outside either."""
+    """Tails of vectorised axes overlap what came before where producers are computed per part: those then never reach outside either. Not
+    those of a scatter, which would add again."""
+    if scatters(s, work.plan.gpu):
+        return nest
     owners = [nest.position(at.loop) for at in work.plan.placements.values() if at.owner == s.id and nest.loop(at.loop)]
     vectors = {loop.var for loop in nest.loops if loop.kind == VECTOR}
     for guard in nest.guards:

@@ -15,7 +15,7 @@ from fluorite.algo.numerics import compare
 from fluorite.codegen import driver
 from fluorite.codegen.lowered import Lowered
 from fluorite.codegen.target import resolve_target
-from fluorite.schedule import ExecutionPlan
+from fluorite.schedule import ComputeAt, ExecutionPlan, Split, Vectorize
 from fluorite.schedule.sections import Target
 
 AWKWARD = [(1, 1), (7, 16), (17, 3), (33, 40), (100, 8)]
@@ -280,3 +280,19 @@ def test_no_slower_than_numpy_by_far() -> None:
     assert fastest(lambda: getattr(total, "lambda")(v, ids)) < 5 * fastest(lambda: np.add.at(out, ids, v))
     order = driver.compile(fl.trace(lambda x: fl.argsort(x), inputs={"x": fl.f32("n")}))
     assert fastest(lambda: getattr(order, "lambda")(v)) < 12 * fastest(lambda: np.argsort(v, kind="stable"))
+
+
+def test_tails_of_a_scatter_are_never_computed_again() -> None:
+    """What is added twice is wrong, however well it fits a vector."""
+
+    def histogram(at: Any, x: Any) -> Any:
+        doubled = fl.stage(lambda i, j: x[i, j] * 2, name="doubled")
+        return fl.stage(lambda i, b: fl.sum(lambda j: fl.where(at[j] == b, doubled[i, j], 0)), name="bins", extents={"b": 6})
+
+    g = fl.trace(histogram, inputs={"at": fl.i32(35), "x": fl.f32(33, 35)})
+    at, x = np.arange(35, dtype=np.int32) % 6, np.random.default_rng(0).integers(0, 9, (33, 35)).astype(np.float32)
+    plan = ExecutionPlan(schedule={"bins": [Vectorize("i", width=8)], "doubled": [ComputeAt("bins", "i_outer")]})
+    np.testing.assert_array_equal(fl.compile(g, plan)(at, x), g.run(at, x))
+    with pytest.raises(PlanError, match="P226") as caught:
+        fl.compile(g, ExecutionPlan(schedule={"bins": [Split("i", 8, tail="shift")]}))
+    assert "added again" in str(caught.value) and "guard" in str(caught.value)
