@@ -25,7 +25,10 @@ def _poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     poison()
 
 
-SEEDS = range(4000, 4040)
+ONCE_WRONG = (216, 246, 1171, 1630, 1996)
+"""A refusal of what a plan leaves open that said no place; a read of what another nest of a loop holds; scatters that added their tails
+twice; stages inside one another."""
+SEEDS = (*range(4000, 4040), *ONCE_WRONG)
 MISTAKES = range(0, 120, 6)
 
 

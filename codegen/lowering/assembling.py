@@ -17,6 +17,7 @@ from .context import Context
 def roots(work: Context) -> Statement:
     done: list[Statement] = []
     checks.check_results(work)
+    checks.check_readers(work)
     if work.plan.gpu:
         work.problems += legality.kernel_shape([s for s in work.plan.stages if s.id not in work.plan.placements], work.plan.directives)
     if work.problems:

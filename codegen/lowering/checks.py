@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Fuse, Reorder, Split, Tile, Vectorize
+from fluorite.schedule.grouping import Placement
 from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loops
 from fluorite.schedule.nest import THREAD, VECTOR, Loop, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
@@ -113,7 +114,7 @@ def check_placements(work: Context, placed: Placed) -> None:
     for i, at in work.plan.placements.items():
         if at.owner != owner.id:
             continue
-        s, place, why = work.by_id[i], at.directive.at("axis") if at.directive else NOWHERE, ""
+        s, place, why = work.by_id[i], _place(work, at), ""
         if missing := no_such_loops(s, owner, nest, at):
             work.problems += missing
         elif nest.position(at.loop) >= vector:
@@ -137,6 +138,39 @@ def check_placements(work: Context, placed: Placed) -> None:
                     source=s.source,
                 )
             )
+
+
+def check_readers(work: Context) -> None:
+    """Of a kernel of several nests, as loops are: what is computed in one of them is read in no other. And that there is a nest at all."""
+    nests = sum(s.id not in work.plan.placements for s in work.plan.stages)
+    for i, at in work.plan.placements.items() if nests != 1 else ():
+        s, owner = work.by_id[i], work.by_id[at.owner]
+        late = next((c for c in work.plan.stages if i in c.sources and i != c.id and at.owner not in _around(work, c.id)), None)
+        if nests == 0:
+            why = f"{owner.name} is computed inside {s.name}, directly or not"
+        elif late is not None and not at.after:
+            why = f"{late.name} reads it too, and is computed elsewhere"
+        else:
+            continue
+        asked = f'{s.name} cannot be computed at {owner.name}\'s "{at.loop}"'
+        work.problems.append(_place(work, at).problem("P204", asked, why, ("compute_root",), path=s.path, source=s.source))
+
+
+def _around(work: Context, i: int) -> set[int]:
+    """A stage, and those in whose nests it is computed."""
+    found = {i}
+    while (at := work.plan.placements.get(i)) is not None and at.owner not in found:
+        i = at.owner
+        found.add(i)
+    return found
+
+
+def _place(work: Context, at: Placement) -> Place:
+    """Where the plan says that a stage is computed there; of one that it leaves open, of another stage there, which takes it along, or of
+    what it makes of the owner's loops."""
+    there = [x.directive for x in (at, *work.plan.placements.values()) if x.owner == at.owner and x.loop == at.loop and x.directive]
+    told = there or work.plan.directives.get(at.owner, ())
+    return next((d.at("axis") for d in told if d.at("axis").line), NOWHERE)
 
 
 def is_inside(work: Context, i: int, owner: int, position: int, nest: Nest) -> bool:
