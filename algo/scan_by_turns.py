@@ -22,26 +22,23 @@ from .trees import leaves, refilled
 Step = Callable[[Any, list[Tensor]], tuple[Any, Any]]
 
 
-def by_turns(step: Step, init: Any, xs: Sequence[tuple[Tensor, int]], length: Extent, reverse: bool, place: int) -> tuple[Any, Any]:
-    """The carry after the last step, and what steps stack along the axis `place`. `xs` are what is walked, each with the axis."""
+def by_turns(
+    step: Step, init: Any, xs: Sequence[tuple[Tensor, int]], like: Any, length: Extent, reverse: bool, place: int
+) -> tuple[Any, Any]:
+    """The carry after the last step, and what steps stack along the axis `place`: tensors `like` these. `xs` are what is walked, each with
+    the axis."""
     from .ops.gather import taken
 
     builder = current()
     outer = builder.steps
 
-    def slices(t: Tensor) -> list[Tensor]:
-        return [taken(x, t, axis) for x, axis in xs]
-
-    saved = builder.snapshot()
-    like = step(init, slices(_number(lambda: as_expr(0))))[1]  # only for its shapes
-    builder.restore(saved)
-    every = None if like is None else map_tree(lambda t: _empty(_tensor(t), place, length), like)
+    every = None if like is None else map_tree(lambda t: _empty(t, place, length), like)
 
     def body(c: dict[str, Any]) -> dict[str, Any]:
         n = c["step"]
         t = _number(lambda: as_expr(length) - 1 - n.as_scalar() if reverse else n.as_scalar())
         with builder.step(lambda: t, outer):
-            new, y = step(c["carry"], slices(t))
+            new, y = step(c["carry"], [taken(x, t, axis) for x, axis in xs])
         stacked = {} if every is None else {"every": refilled(c["every"], _put(y, c["every"], t, place))}
         return {"carry": new, "step": n + 1, **stacked}
 

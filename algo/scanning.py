@@ -86,10 +86,11 @@ def _by_turns(made: Scan, step: Step, outside: list[Direct], source: str) -> tup
     if made.lengths is not None:
         one, walked, axes = while_live(one, len(walked)), [*walked, made.live(made.lengths)], [*axes, 0]
 
-    def loop(step: Any, init: Any, xs: Any, reverse: bool, place: int) -> tuple[Any, Any]:
-        return by_turns(step, init, xs, made.length, reverse, place)
+    def loop(step: Any, init: Any, xs: Any, like: Any, reverse: bool, place: int) -> tuple[Any, Any]:
+        return by_turns(step, init, xs, like, made.length, reverse, place)
 
-    return differentiable(loop, one, made.init, list(zip(walked, axes, strict=True)), outside, made.reverse, made.where, source)
+    like = None if made.stacked is None else map_tree(made._tensor, made.stacked)
+    return differentiable(loop, one, made.init, list(zip(walked, axes, strict=True)), like, outside, made.reverse, made.where, source)
 
 
 def _of_list(step: Step, over: Any) -> Callable[[Any, list[Tensor]], tuple[Any, Any]]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tvm_adapter import tirx, tvm
+from .tvm_adapter import has_feature, tirx, tvm
 
 _ELEMENTS = {
     "float32": ("float", 4), "int32": ("i32", 4), "uint32": ("i32", 4), "float64": ("double", 8), "int64": ("i64", 8), "uint64": ("i64", 8),
 }  # fmt: skip
 _LANES = (4, 8, 16)
 _WHOLE = {"float": (16, "dps"), "i32": (16, "dpi"), "double": (8, "dpd"), "i64": (8, "dpq")}
-_AVX512 = ("skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids")
+_QUICK = ("avx512f", "fast-gather")
 _SHORT = 1 << 31
 
 Key = tuple[str, int, int]
@@ -59,7 +59,7 @@ def _function(name: str, vector: str, index: str, intrinsic: str, found: str, *b
     return "\n".join([*head, *(f"  {line}" for line in (*before, f"%found = {found}", f"ret {vector} %found")), "}"])
 
 
-def gathered(load: Any, cpu: str) -> tuple[Any, Key] | None:
+def gathered(load: Any, target: Any) -> tuple[Any, Key] | None:
     """The call that reads what a vector load asks for, and of which function; None where the elements lie in a row, or apart evenly."""
     (index,) = load.indices if len(load.indices) == 1 else (None,)
     if index is None or isinstance(index, tirx.Ramp | tirx.Broadcast):
@@ -69,7 +69,7 @@ def gathered(load: Any, cpu: str) -> tuple[Any, Key] | None:
         return None
     elements = load.source.shape[0]
     short = isinstance(elements, tirx.IntImm) and int(elements) <= _SHORT
-    bits = 32 if short and cpu in _AVX512 and lanes == _WHOLE[_ELEMENTS[dtype][0]][0] else 64
+    bits = 32 if short and lanes == _WHOLE[_ELEMENTS[dtype][0]][0] and all(has_feature(target, x) for x in _QUICK) else 64
     same = str(index.ty.dtype.with_lanes(1)) == f"int{bits}"
     base = tirx.address_of(tirx.BufferLoad(load.source, [tirx.IntImm("int64", 0)]))
     key = (dtype, lanes, bits)

@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, as_expr
-from fluorite.algo.extent import Extent
 from fluorite.algo.linear import is_index, simplify
 from fluorite.algo.rewriting import axes_of, reads, rewrite, substitute, walk
 
-from .positions import position
+from .positions import Shapes, position
 from .sharing import unconditional
 from .statements import Allocate, Buffer, For, Statement, Store, Weave, sequence, transform
 
@@ -23,8 +22,6 @@ MOST = 4
 """Parts of an element."""
 FEWEST = 4
 """Lanes of a vector that is worth it."""
-
-Shapes = Mapping[int, Sequence[Extent]]
 
 
 def interleaved(body: Statement, dtypes: Mapping[int, str], shapes: Shapes) -> Statement:

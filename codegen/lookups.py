@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tvm_adapter import tirx, tvm
+from .tvm_adapter import has_feature, tirx, tvm
 
 _KINDS = {
     "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32", "float32": "float", "float16": "half",
@@ -16,7 +16,6 @@ _INTRINSIC = {1: "qi", 2: "hi", 4: "d"}
 _REGISTER = 64
 _LONGEST = {1: 1024, 2: 512, 4: 512}
 """Bytes of a table that is worth it: beyond that, reading elements one by one or a gather is quicker."""
-_VBMI = ("icelake-server", "sapphirerapids")
 
 Key = tuple[str, int, int]
 """Element type, lanes, entries."""
@@ -82,10 +81,8 @@ def _splat(lanes: int, value: int) -> str:
     return f"<{', '.join([f'i16 {value}'] * lanes)}>"
 
 
-def looked_up(load: Any, cpu: str) -> tuple[Any, Key] | None:
+def looked_up(load: Any, target: Any) -> tuple[Any, Key] | None:
     """The call that reads what a vector load asks for, and of which function; None where the table is long or the vector short."""
-    if cpu not in _VBMI:
-        return None
     (index,) = load.indices if len(load.indices) == 1 else (None,)
     if index is None or isinstance(index, tirx.Ramp | tirx.Broadcast):
         return None
@@ -95,7 +92,7 @@ def looked_up(load: Any, cpu: str) -> tuple[Any, Key] | None:
         return None
     size, entries = _BYTES[_KINDS[dtype]], int(shape[0])
     full = _REGISTER // size
-    if not (full <= 2 * lanes <= 2 * full and 0 < entries * size <= _LONGEST[size]):
+    if not (full <= 2 * lanes <= 2 * full and 0 < entries * size <= _LONGEST[size] and has_feature(target, "avx512vbmi")):
         return None
     wide = index if str(index.ty.dtype.with_lanes(1)) == "int64" else index.astype(f"int64x{lanes}")
     table = tirx.address_of(tirx.BufferLoad(load.source, [tirx.IntImm("int64", 0)]))

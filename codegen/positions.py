@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fluorite.algo.expr import Expr, Op
 from fluorite.algo.extent import Extent
 from fluorite.algo.linear import Linear, is_index, linear
+
+Shapes = Mapping[int, Sequence[Extent]]
+"""Of buffers."""
 
 
 def position(index: Sequence[Expr], shape: Sequence[Extent]) -> Linear:
@@ -31,4 +34,4 @@ def _whole(form: Linear) -> Linear:
     return form
 
 
-__all__ = ["position"]
+__all__ = ["Shapes", "position"]

@@ -96,7 +96,7 @@ def own_functions() -> Any:
         wanted: set[tuple[str, str, int]] = set()
         gathered: set[gathers.Key] = set()
         looked_up: set[lookups.Key] = set()
-        cpu = str(f.attrs["target"].attrs.get("mcpu", ""))
+        target = f.attrs["target"]
 
         def own(call: Any) -> Any:
             name = _NAMES.get(getattr(call.op, "name", ""))
@@ -108,9 +108,9 @@ def own_functions() -> Any:
             return tvm.ir.Call(extern, args=[tvm.ir.StringImm(symbol(*key)), *call.args], ret_ty=call.ty)
 
         def scattered(load: Any) -> Any:
-            if (found := lookups.looked_up(load, cpu)) is not None:
+            if (found := lookups.looked_up(load, target)) is not None:
                 looked_up.add(found[1])
-            elif (found := gathers.gathered(load, cpu)) is not None:
+            elif (found := gathers.gathered(load, target)) is not None:
                 gathered.add(found[1])
             return load if found is None else found[0]
 

@@ -7,14 +7,13 @@ all parts are loaded whichever is picked, so that those who pick another one loa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from fluorite.algo.expr import Axis, Const, Expr, Read, as_expr
-from fluorite.algo.extent import Extent
 from fluorite.algo.linear import linear, simplify
 from fluorite.algo.rewriting import axes_of, reads, rewrite, substitute
 
-from .positions import position
+from .positions import Shapes, position
 from .sharing import unconditional
 from .statements import Allocate, Buffer, Comb, For, Statement, Store, sequence, transform
 
@@ -22,9 +21,6 @@ FEWEST = 4
 """Lanes of a vector that is worth it."""
 LONGEST = 4
 """Vectors from the first element to the last."""
-
-
-Shapes = Mapping[int, Sequence[Extent]]
 
 
 def combed(body: Statement, dtypes: Mapping[int, str], shapes: Shapes) -> Statement:

@@ -186,6 +186,11 @@ def _registered() -> tuple[Any, Any, Any]:
     return pipeline(), finalize_host_passes, default.finalize_device_passes
 
 
+def has_feature(target: Any, name: str) -> bool:
+    """What LLVM knows of the target's processor: an extension ("avx512vbmi") or what it is good at ("fast-gather")."""
+    return bool(tvm_ffi.get_global_func("target.target_has_feature")(name, target))
+
+
 def register_operation(name: str, lower: Any, on: dict[str, Any] | None = None) -> Any:
     """A pure operation that vectorises, lowered by `lower(call)` where nothing else takes it; `on` says how for a kind of target."""
     tvm.ir._ffi_api.RegisterOp(name, "")
@@ -294,4 +299,7 @@ def tensor_on(kind: str, array: Any) -> Any:
     return tvm.runtime.tensor(array, device=tvm.device(kind, 0))
 
 
-__all__ = ["FFI_VERSION", "LOOP_KIND", "VERSION", "ForKind", "Target", "compile_functions", "pipeline", "s_tir", "tirx", "tvm", "tvm_ffi"]
+__all__ = [
+    "FFI_VERSION", "LOOP_KIND", "VERSION", "ForKind", "Target", "compile_functions",
+    "has_feature", "pipeline", "s_tir", "tirx", "tvm", "tvm_ffi",
+]  # fmt: skip

@@ -23,8 +23,9 @@ from .reach import elements_of
 from .transforms import settled, swept
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
-Loop = Callable[[Step, Any, Sequence[tuple[Any, int]], bool, int], tuple[Any, Any]]
-"""A scan by turns: of a step, what it begins with, what is walked and along which axis, whether the other way, and where it stacks."""
+Loop = Callable[[Step, Any, Sequence[tuple[Any, int]], Any, bool, int], tuple[Any, Any]]
+"""A scan by turns: of a step, what it begins with, what is walked and along which axis, what is stacked tensors like these, whether it
+goes the other way, and where it stacks."""
 
 
 def differentiable(
@@ -32,15 +33,16 @@ def differentiable(
     step: Step,
     init: Any,
     xs: Sequence[tuple[Tensor, int]],
+    like: Any,
     outside: Sequence[Direct],
     reverse: bool,
     place: int,
     source: str,
 ) -> tuple[Any, Any]:
-    """loop(step, init, xs, reverse, place) with a derivative by init, xs and what the step reads of `outside`."""
+    """loop(step, init, xs, like, reverse, place) with a derivative by init, xs and what the step reads of `outside`."""
     start = map_tree(alias, init)
     walked = [(alias(t), d) for t, d in xs]
-    last, every = loop(step, start, walked, reverse, place)
+    last, every = loop(step, start, walked, like, reverse, place)
     outcome = (map_tree(result_of, last), None if every is None else map_tree(result_of, every))
     results = tuple(leaves(outcome))
 
@@ -49,7 +51,7 @@ def differentiable(
             raise lifted(source)
         first, *rest = residuals
         walk = [(t, d) for t, (_, d) in zip(rest, xs, strict=True)]
-        kept = loop(lambda c, x: (step(c, x)[0], list(leaves(c))), first, walk, reverse, 0)[1]
+        kept = loop(lambda c, x: (step(c, x)[0], list(leaves(c))), first, walk, list(leaves(first)), reverse, 0)[1]
         at_last, at_every = arriving
         begins = [t for t in leaves(first) if t.dtype in FLOATS]
         moving = [t for t in rest if t.dtype in FLOATS]
@@ -69,7 +71,8 @@ def differentiable(
 
         begin = {"carry": back, "outside": [_zeros(t) for t in outside]}
         behind = [*((t, 0) for t in kept), *walk, *((t, _place(t, place)) for t in each)]
-        total, by_step = loop(step_back, begin, behind, not reverse, 0)
+        moved = [_without(t, d) for t, d in walk if t.dtype in FLOATS]
+        total, by_step = loop(step_back, begin, behind, moved, not reverse, 0)
         along = [d for t, d in walk if t.dtype in FLOATS]
         return total["carry"], [_moved(t, d) for t, d in zip(by_step, along, strict=True)], total["outside"]
 
@@ -99,6 +102,14 @@ def _zeros(t: Tensor) -> Tensor:
     from ..ops.creation import zeros_like
 
     return zeros_like(t)
+
+
+def _without(t: Tensor, axis: int) -> Tensor:
+    """One slice along an axis, of which only the shape counts."""
+    from ..ops.creation import zeros
+    from ..ops.gather import taken
+
+    return taken(t, zeros((), dtype="int64"), axis)
 
 
 def _place(t: Tensor, place: int) -> int:

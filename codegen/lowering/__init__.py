@@ -18,10 +18,11 @@ from fluorite.schedule.passes import LAST
 from ..allocation import hoist_allocations
 from ..common_parts import common_once
 from ..gpu import legality, nests, vthreads
-from ..interleaving import Shapes, interleaved
+from ..interleaving import interleaved
 from ..masked_lanes import selected
 from ..partition import partition
 from ..phases import dealt
+from ..positions import Shapes
 from ..sharing import computed_once
 from ..shortening import shortened
 from ..statements import Kernel, Statement, allocations

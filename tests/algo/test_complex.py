@@ -81,6 +81,15 @@ def test_infinities_and_zeros() -> None:
 
 
 # ---------------------------------------------------------------- functions
+INVERSE: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+    (fl.acos, np.arccos),
+    (fl.acosh, np.arccosh),
+    (fl.asin, np.arcsin),
+    (fl.asinh, np.arcsinh),
+    (fl.atan, np.arctan),
+    (fl.atanh, np.arctanh),
+]
+
 FUNCTIONS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (fl.abs, np.abs),
     (fl.angle, np.angle),
@@ -98,12 +107,7 @@ FUNCTIONS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (fl.sinh, np.sinh),
     (fl.cosh, np.cosh),
     (fl.tanh, np.tanh),
-    (fl.acos, np.arccos),
-    (fl.acosh, np.arccosh),
-    (fl.asin, np.arcsin),
-    (fl.asinh, np.arcsinh),
-    (fl.atan, np.arctan),
-    (fl.atanh, np.arctanh),
+    *INVERSE,
     (fl.exp2, np.exp2),
     (fl.expm1, np.expm1),
     (fl.log1p, np.log1p),
@@ -141,16 +145,6 @@ def test_branches_of_roots_and_logarithms() -> None:
     assert np.isneginf(run(lambda a: fl.log(a), np.complex64([0]))[0].real)
     far = np.complex64([100 + 1j, -100 - 2j, 1 + 50j])
     near(run(lambda a: fl.tanh(a), far), np.tanh(np.complex128(far)), 1e-6)
-
-
-INVERSE: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
-    (fl.acos, np.arccos),
-    (fl.acosh, np.arccosh),
-    (fl.asin, np.arcsin),
-    (fl.asinh, np.arcsinh),
-    (fl.atan, np.arctan),
-    (fl.atanh, np.arctanh),
-]
 
 
 @pytest.mark.parametrize(("ours", "theirs"), INVERSE, ids=[t.__name__ for _, t in INVERSE])
