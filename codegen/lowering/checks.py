@@ -149,7 +149,7 @@ def check_readers(work: Context) -> None:
         if nests == 0:
             why = f"{owner.name} is computed inside {s.name}, directly or not"
         elif late is not None and not at.after:
-            why = f"{late.name} reads it too, and is computed elsewhere"
+            why = f"{late.name} reads it too, and is computed outside that loop"
         else:
             continue
         asked = f'{s.name} cannot be computed at {owner.name}\'s "{at.loop}"'
