@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import wraps
-from itertools import zip_longest
 from typing import Any
 
 from ..building import Builder, call_site, current, placed
@@ -16,13 +13,13 @@ from ..dtypes import FLOATS
 from ..errors import AlgorithmError
 from ..expr import Expr, refuse
 from ..graph import map_tree
-from ..held import ComplexHeld, Parameter, stored_of
-from ..modules import Module, Program, members
+from ..held import Parameter
 from ..passing import bound
 from ..tensor import Direct, Tensor
-from ..trees import leaves, refilled, same_shape
+from ..trees import leaves, same_shape
 from .algebra import add, one, zero
 from .aliases import alias, path_of
+from .arguments import Argument, Place, argument_name, arguments_of, called, places_of, require_float
 from .emitting import Emitter
 from .reach import Adjoint, elements_of
 from .sweep import Sweep
@@ -38,7 +35,7 @@ def gradients(loss: Tensor, wrt: Sequence[Tensor]) -> list[Tensor | None]:
     _require_scalar(loss)
     given = [[settled(part) for part in _parts(t)] for t in wrt]
     for t in (p for parts in given for p in parts):
-        _require_float(t)
+        require_float(t)
     found = iter(swept([loss], [_constant(one(loss.dtype))], [p for parts in given for p in parts]))
     return [_together(t, [next(found) for _ in parts]) for t, parts in zip(wrt, given, strict=True)]
 
@@ -105,29 +102,23 @@ def _require_scalar(t: Tensor) -> None:
         raise refuse("A172", f"the gradient of {t!r}", "only floats have derivatives", "fl.cast(x, fl.f32)")
 
 
-def _require_float(t: Tensor) -> None:
-    if t.dtype not in FLOATS:
-        why = "only floats have derivatives"
-        raise refuse("A172", f"the derivative by {t!r}", why, "argnums= with the float arguments", "fl.cast(x, fl.f32)")
-
-
 # ---------------------------------------------------------------- of functions
 def value_and_grad(fn: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns (fn's value, its derivatives by the arguments `argnums`).
 
     `argnums` is a position or a name, or a sequence of them, for which a tuple of derivatives is returned. A derivative is built like
     its argument: a tensor, or a list, tuple or dict of them; that of a Program or module is a dict of its trainable parameters by path.
-    With `has_aux` fn returns (value, more), and so does the first result. Arguments count as independent of one another and of what
-    fn reaches by itself. Where fn does not depend on an argument, the derivative is 0.
+    With `has_aux` fn returns (value, more), and so does the first result. Tensors count as independent of one another and of what fn
+    reaches by itself; parameters are the same wherever fn reaches them. Where fn does not depend on an argument, the derivative is 0.
     """
 
     @wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         source = call_site()
         try:
-            places = _places(fn, argnums, args, kwargs)
-            held = {k: _Held(args[k] if isinstance(k, int) else kwargs[k], _argument_name(fn, k)) for k in places}
-            returned = _called(fn, held, args, kwargs)
+            places = places_of(fn, argnums, args, kwargs)
+            held = arguments_of({k: (args[k] if isinstance(k, int) else kwargs[k], argument_name(fn, k)) for k in places})
+            returned = called(fn, held, args, kwargs)
             if has_aux and not (isinstance(returned, tuple) and len(returned) == 2):
                 raise refuse("A170", f"has_aux=True of a function that returns {type(returned).__name__}", "it returns (value, more)")
             value, more = returned if has_aux else (returned, None)
@@ -188,10 +179,10 @@ def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tup
     return outcome, pull
 
 
-def held_arguments(fn: Callable[..., Any], primals: Sequence[Any]) -> tuple[dict[int, _Held], Any]:
+def held_arguments(fn: Callable[..., Any], primals: Sequence[Any]) -> tuple[dict[Place, Argument], Any]:
     """The primals with aliases in place of their tensors, and what fn makes of them."""
-    held = {k: _Held(p, _argument_name(fn, k)) for k, p in enumerate(primals)}
-    return held, _called(fn, held, primals, {})
+    held = arguments_of({k: (p, argument_name(fn, k)) for k, p in enumerate(primals)})
+    return held, called(fn, held, primals, {})
 
 
 def cotangent(c: Any, result: Direct) -> Adjoint:
@@ -211,92 +202,6 @@ def _or_zeros(found: Sequence[Tensor | None], wrt: Sequence[Direct], label: str)
 
 def _constant(value: Expr) -> Adjoint:
     return lambda index: value
-
-
-# ---------------------------------------------------------------- arguments
-class _Held:
-    """One argument, with aliases in place of its tensors: `inside` are those, `outer` what the function is called with."""
-
-    def __init__(self, value: Any, name: str) -> None:
-        self.rebound: dict[int, Direct] = {}
-        value = stored_of(value) if isinstance(value, ComplexHeld) and value.joined is value.stored else value
-        self.pairs: list[bool] = []
-        if isinstance(value, Module | Program | Parameter):
-            found = {"": value} if isinstance(value, Parameter) else _trainable(value)
-            if not found:
-                raise refuse("A172", f"the derivative by {name}", "it has no trainable parameter")
-            self.rebound = {id(p): alias(p) for p in found.values()}
-            self.outer: Any = value
-            self.tree: Any = 0 if isinstance(value, Parameter) else dict.fromkeys(found, 0)
-            self.inside = list(self.rebound.values())
-            self.pairs = [p.complex for p in found.values()]
-        else:
-            self.outer = map_tree(lambda t: _aliased(t, name), value)
-            self.tree = self.outer
-            self.inside = list(leaves(self.outer))
-
-    def filled(self, parts: Iterator[Tensor]) -> Any:
-        found: list[Any] = [next(parts) for _ in self.inside]
-        return refilled(self.tree, [from_pair(t) if pair else t for t, pair in zip_longest(found, self.pairs)])
-
-
-def _aliased(t: Any, name: str) -> Direct:
-    from ..ops.shapes import tensor
-
-    found = tensor(t, name)
-    _require_float(found)
-    return alias(found, name)
-
-
-def _trainable(value: Module | Program) -> dict[str, Parameter]:
-    return {path: p for path, p in members(value) if isinstance(p, Parameter) and p.trainable}
-
-
-def _called(fn: Callable[..., Any], held: dict[Any, _Held], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    given = [held[k].outer if k in held else a for k, a in enumerate(args)]
-    named = {k: held[k].outer if k in held else a for k, a in kwargs.items()}
-    with _rebound({k: v for h in held.values() for k, v in h.rebound.items()}):
-        return fn(*given, **named)
-
-
-@contextmanager
-def _rebound(to: dict[int, Direct]) -> Iterator[None]:
-    """Inside, parameters are other tensors, whatever the method has made of them."""
-    builder = current()
-    bound_before = {k: builder.bound[k] for k in to}
-    made_before = {k: builder.assigned.pop(k) for k in to if k in builder.assigned}
-    builder.bound.update(to)
-    try:
-        yield
-    finally:
-        builder.bound.update(bound_before)
-        builder.assigned = made_before | builder.assigned
-
-
-def _places(fn: Callable[..., Any], argnums: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:
-    """The arguments by which is differentiated, as positions or, where given by name, names."""
-    names = list(inspect.signature(fn).parameters)
-    out: list[int | str] = []
-    for n in argnums if isinstance(argnums, list | tuple) else [argnums]:
-        if isinstance(n, str) and n in names:
-            n = n if n in kwargs else names.index(n)
-        elif isinstance(n, int) and not isinstance(n, bool) and -len(names) <= n < len(names):
-            n = n % len(names) if n < 0 else n
-            if n >= len(args) and names[n] in kwargs:
-                n = names[n]
-        else:
-            raise refuse("A173", f"argnums={n!r}", f"{fn.__name__} has {', '.join(names) or 'no arguments'}", "a position or a name of one")
-        if isinstance(n, int) and n >= len(args):
-            raise refuse("A173", f"argnums={argnums!r}", f"{fn.__name__} was called without {names[n]}")
-        out.append(n)
-    return out
-
-
-def _argument_name(fn: Callable[..., Any], place: int | str) -> str:
-    if isinstance(place, str):
-        return place
-    names = list(inspect.signature(fn).parameters)
-    return names[place] if place < len(names) else f"argument{place}"
 
 
 __all__ = ["cotangent", "grad", "gradients", "held_arguments", "relative", "settled", "value_and_grad", "vjp"]

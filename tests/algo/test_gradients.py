@@ -259,6 +259,35 @@ def test_stages_of_a_gradient_are_called_after_what_they_are_of() -> None:
     assert all("/grad/cost/" in s.path and s.origin == "derived" and s.source for s in made)
 
 
+class Reached(fl.Program):
+    """What is differentiated by is reached by the function itself, too."""
+
+    def __init__(self) -> None:
+        self.line = fl.nn.Linear(3, 1, init=fl.init.constant(0.5))
+        self.v, self.each = fl.param(init=fl.init.constant(2.0), k=3), [fl.param(init=fl.init.constant(3.0), k=3)]
+
+    @fl.method
+    def slopes(self, x: fl.f32[fl.Tensor, "n", 3]):
+        def loss(a: Any, b: Any) -> Any:
+            return fl.sum(a["net"](x)) + fl.sum(self.v * self.each[0] * b[0])
+
+        nested = fl.grad(loss, (0, 1))({"net": self.line, "p": [self.v, self.each[0]]}, (self.v, x))
+        closure = fl.grad(lambda w: fl.sum(self.line(x)))(self.line.w)
+        before, self.v = self.v, self.v * 10
+        return nested, closure, [fl.grad(lambda w: fl.sum(w * self.v))(v) for v in (before, self.v)]
+
+
+def test_parameters_are_the_same_wherever_a_function_reaches_them() -> None:
+    x = normal(5, 3).astype(np.float32)
+    (first, (v, by_x)), closure, (before, now) = fl.trace(Reached()).run(x)
+    np.testing.assert_allclose(first["net"]["w"], x.sum(0)[:, None], rtol=1e-6)
+    np.testing.assert_array_equal(first["net"]["b"], [5])
+    np.testing.assert_array_equal(closure, first["net"]["w"])
+    assert (first["p"][0] == 12).all() and (first["p"][1] == 4).all() and (v == 12).all()
+    assert (by_x == 0).all()  # a tensor is another one
+    assert (before == 20).all() and (now == 40).all()
+
+
 @pytest.mark.parametrize(
     "code,fn",
     [
