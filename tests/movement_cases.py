@@ -10,25 +10,28 @@ from operator_case import ALL, FLOATS, Case, Chooser, Shape, axes, axis, filled,
 
 
 def _basic(c: Chooser, shapes: tuple[Shape, ...]) -> dict[str, Any]:
-    """An index: integers, slices with steps of either sign, None, an ellipsis, perhaps one array of integers."""
+    """An index: integers, slices with steps of either sign, None, an ellipsis, arrays of integers that broadcast, masks."""
     parts: list[Any] = []
     left = list(shapes[0])
-    dots, arrays = False, 0
+    dots, wide = False, c.number(1, 3)
     for n in left:
         if c.number(0, 5) == 0:
             parts.append(None)
-        kind = c.number(0, 5)
-        if kind == 0 and n and not arrays:
+        kind = c.number(0, 7)
+        if kind == 0 and n:
             parts.append(c.number(-n, n - 1))
-        elif kind == 1 and n and not arrays and not any(isinstance(p, int) for p in parts):
-            parts.append([c.number(-n, n - 1) for _ in range(c.number(1, 3))])
-            arrays = 1
+        elif kind in (1, 6) and n:
+            row = [c.number(-n, n - 1) for _ in range(c.of((1, wide)))]
+            parts.append(row if kind == 1 else [row, row[::-1]])
+        elif kind == 7 and n >= wide:
+            held = c.number(0, n - wide)
+            parts.append([held <= k < held + wide for k in range(n)])
         elif kind == 2:
             parts.append(slice(None))
         else:
             ends = [None if c.number(0, 2) == 0 else c.number(-n - 2, n + 2) for _ in range(2)]
             parts.append(slice(*ends, c.of((None, 1, 2, 3, -1, -2, -3))))
-    if parts and not arrays and c.number(0, 2) == 0:
+    if parts and c.number(0, 2) == 0:
         k = c.number(0, len(parts))
         dots = True
         parts = [*parts[:k], Ellipsis, *[p for p in parts[k:] if p is None]] if c.number(0, 1) else [*parts[:k], Ellipsis, *parts[k:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..expr import where as choose
 from ..extent import Extent
 from ..tensor import Tensor
 from ..trace import build_stage
-from .shapes import AxisLike, axis_number, labels, shown, tensor
+from .shapes import AxisLike, axis_number, broadcast, element, labels, shown, tensor
 
 
 def integers(ids: Any, what: str) -> Tensor:
@@ -53,18 +54,30 @@ def take(x: Any, ids: Any, axis: AxisLike = 0) -> Tensor:
     """
     t = tensor(x, "take")
     d = axis_number(axis, t.axis_names, "take")
-    return taken(t, positions(ids, t, d, "take"), d)
+    return taken(t, {d: positions(ids, t, d, "take")}, d)
 
 
-def taken(t: Tensor, at: Tensor, d: int) -> Tensor:
-    names = labels([*t.axis_names[:d], *at.axis_names, *t.axis_names[d + 1 :]])
-    shape = [*t.shape[:d], *at.shape, *t.shape[d + 1 :]]
+@operator
+def take_(x: Tensor, at: Mapping[int, Tensor], place: int) -> Tensor:
+    """`taken` as an operator."""
+    return taken(x, at, place)
+
+
+def taken(t: Tensor, at: Mapping[int, Tensor], place: int) -> Tensor:
+    """The elements at these positions along some dimensions of t: the axes of the positions, which broadcast, stand before the `place`-th of
+    those that are left."""
+    shape, named = broadcast("take at positions", list(at.values()))
+    left = [d for d in range(t.ndim) if d not in at]
+    before, after = left[:place], left[place:]
+    names = labels([*(t.axis_names[d] for d in before), *named, *(t.axis_names[d] for d in after)])
+    extents = [*(t.shape[d] for d in before), *shape, *(t.shape[d] for d in after)]
 
     def value(*i: Expr) -> Any:
-        inner = i[d : d + at.ndim]
-        return t[(*i[:d], at[inner] if at.ndim else at.as_scalar(), *i[d + at.ndim :])]
+        inner = i[place : place + len(shape)]
+        kept = dict(zip(left, (*i[:place], *i[place + len(shape) :]), strict=True))
+        return t[tuple(element(at[d], inner, shape) if d in at else kept[d] for d in range(t.ndim))]
 
-    return build_stage(names, value, extents=dict(zip(names, shape, strict=True)))
+    return build_stage(names, value, extents=dict(zip(names, extents, strict=True)))
 
 
 @by_parts()
@@ -92,7 +105,7 @@ def embedding(ids: Any, table: Any) -> Tensor:
     t = tensor(table, "embedding")
     if t.ndim != 2:
         raise refuse("A307", f"embedding in a table {shown(t.shape)}", "a table has two axes: rows and features")
-    return taken(t, positions(ids, t, 0, "embedding"), 0)
+    return taken(t, {0: positions(ids, t, 0, "embedding")}, 0)
 
 
 @operator

@@ -1,7 +1,8 @@
-"""``x[...]`` outside a stage: integers, slices, None, Ellipsis and integer tensors, with NumPy's meaning."""
+"""``x[...]`` outside a stage: integers, slices, None, Ellipsis, integer tensors and masks, with NumPy's meaning."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from ..expr import Expr, as_expr, refuse
 from ..extent import Dim, Extent, at_most, ceildiv, maximum, minimum, nonnegative
 from ..tensor import Index, Tensor
-from .gather import positions, take
+from .gather import positions, take_
 from .shapes import shown, view
 from .views import made
 
@@ -24,15 +25,27 @@ class _Span:
     extent: Extent
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """Along one dimension, where a mask of this extent holds."""
+
+    positions: np.ndarray[Any, Any]
+    extent: int
+
+
 @view
 def getitem(x: Tensor, given: tuple[Any, ...]) -> Tensor:
-    """x[given]. A view, except that an integer tensor makes a stage `take`. Raises AlgorithmError for what does not fit the shape."""
-    parts = _completed(x, given)
+    """x[given]. A view, except that integer tensors make a stage `take`, of elements that they name together.
+
+    Where integers, tensors and masks all stand side by side, the axes of the tensors stand there too, else in front. Raises
+    AlgorithmError for what does not fit the shape.
+    """
+    parts = _completed(x, _counted(given))
     spans: list[_Span | Extent] = []
     shape: list[Extent] = []
     names: list[str | None] = []
     place: list[int | None] = []  # result axis -> None for a new axis, else dimension of x
-    gathers: list[tuple[int, Any]] = []
+    gathers: dict[int, Tensor] = {}
     d = 0
     for part in parts:
         if part is None:
@@ -45,7 +58,7 @@ def getitem(x: Tensor, given: tuple[Any, ...]) -> Tensor:
             spans.append(_position(x, part, n, d))
         else:
             if not isinstance(part, slice):
-                gathers.append((len(shape), _positions(x, part, n, d)))
+                gathers[len(shape)] = _positions(x, part, n, d)
                 part = slice(None)
             span = _span(x, part, n, d)
             spans.append(span)
@@ -60,19 +73,22 @@ def getitem(x: Tensor, given: tuple[Any, ...]) -> Tensor:
 
     whole = all(isinstance(s, _Span) and s.step == 1 and s.start == 0 and s.extent == n for s, n in zip(spans, x.shape, strict=True))
     result = x if whole and None not in place else made(x, shape, names, index_map)
-    if len(gathers) > 1:
-        raise refuse(
-            "A305",
-            f"{x.label} indexed with {len(gathers)} tensors",
-            "one index tensor is taken along its axis",
-            "fl.stage(lambda n: x[n, y[n]]) says which elements are meant",
-        )
-    for axis, ids in gathers:
-        result = take(result, ids, axis)
-    return result
+    return take_(result, gathers, min(gathers) if _side_by_side(parts) else 0) if gathers else result
 
 
-def _completed(x: Tensor, given: tuple[Any, ...]) -> list[Any]:
+def _counted(given: tuple[Any, ...]) -> list[Any]:
+    """With masks that are known now as the positions where they hold, along each of their dimensions."""
+    out: list[Any] = []
+    for part in given:
+        array = None if isinstance(part, Tensor) or not isinstance(part, list | tuple | np.ndarray) else np.asarray(part)
+        if array is not None and array.dtype == bool and array.ndim:
+            out += [_Chosen(at, n) for at, n in zip(np.nonzero(array), array.shape, strict=True)]
+        else:
+            out.append(part)
+    return out
+
+
+def _completed(x: Tensor, given: Sequence[Any]) -> list[Any]:
     """With the Ellipsis, or the missing end, written out as full slices."""
     dots = [k for k, g in enumerate(given) if g is Ellipsis]
     used = sum(g is not None and g is not Ellipsis for g in given)
@@ -82,6 +98,12 @@ def _completed(x: Tensor, given: tuple[Any, ...]) -> list[Any]:
         )
     at = dots[0] if dots else len(given)
     return [*given[:at], *[slice(None)] * (x.ndim - used), *given[at + 1 :]]
+
+
+def _side_by_side(parts: Sequence[Any]) -> bool:
+    """Whether no slice and no None stands between what chooses positions."""
+    choose = [k for k, p in enumerate(parts) if p is not None and not isinstance(p, slice)]
+    return choose[-1] - choose[0] == len(choose) - 1
 
 
 def _is_number(part: Any) -> bool:
@@ -98,22 +120,22 @@ def _position(x: Tensor, i: Any, n: Extent, d: int) -> Extent:
     return at
 
 
-def _positions(x: Tensor, part: Any, n: Extent, d: int) -> Any:
-    """Index tensors as they are; positions known now as `take` has them."""
-    if isinstance(part, Tensor):
-        return part
-    if not isinstance(part, list | tuple | np.ndarray):
-        raise refuse(
-            "A305", f"{x.label} indexed with {type(part).__name__}", "an index is an integer, a slice, None, ..., or an integer tensor"
-        )
-    array = np.asarray(part)
-    if array.dtype.kind not in "iu":
-        raise refuse(
-            "A305",
-            f"{x.label} indexed with an array of {array.dtype}",
-            "an index array holds integers",
-            "fl.where for choices by condition",
-        )
+def _positions(x: Tensor, part: Any, n: Extent, d: int) -> Tensor:
+    """Positions along dimension d, as `take` has them."""
+    if isinstance(part, _Chosen):
+        if part.extent != n:
+            asked = f"a mask of {part.extent} elements for dimension {d} of {x.label} {shown(x.shape)}"
+            raise refuse("A305", asked, f"its extent is {n}: a mask says yes or no of each", "fl.where(mask, x, 0)")
+        return positions(part.positions, x, d, "take")
+    if not isinstance(part, Tensor | list | tuple | np.ndarray):
+        why = "an index is an integer, a slice, None, ..., an integer tensor or a mask"
+        raise refuse("A305", f"{x.label} indexed with {type(part).__name__}", why)
+    array = part if isinstance(part, Tensor) else np.asarray(part)
+    if isinstance(array, np.ndarray) and array.size and array.dtype.kind not in "iu":
+        why = "an index array holds integers, or is a mask"
+        raise refuse("A305", f"{x.label} indexed with an array of {array.dtype}", why, "fl.where for choices by condition")
+    if isinstance(array, np.ndarray) and not array.size and isinstance(part, list | tuple):
+        array = array.astype(np.int32)
     return positions(array, x, d, "take")
 
 

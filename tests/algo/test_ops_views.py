@@ -120,12 +120,36 @@ def test_slices_compose_and_know_symbolic_ends() -> None:
 def test_integer_tensors_take_along_their_axis() -> None:
     ids = np.array([[2, 0], [1, 1]], np.int64)
     same(both(lambda x, ids: x[:, ids], X, ids), X[:, ids])
-    same(both(lambda x, ids: x[0, ..., ids], X, ids), X[0][:, ids])
+    same(both(lambda x, ids: x[0, ..., ids], X, ids), X[0, ..., ids])
     same(both(lambda x, ids: fl.take(x, ids, -1), X, ids), np.take(X, ids, -1))
     same(run(lambda x, ids: fl.take(x, ids, 1), X, np.array([-5, 9])), X[:, [0, 2]])
     same(run(lambda x: fl.take(x, 1, 1), X), X[:, 1])
     along = np.array([[[0, 1, 2, 0, 1]], [[2, 2, 2, 1, 0]]], np.int32)
     same(run(lambda x, ids: fl.take_along_axis(x, ids, 1), X, along), np.take_along_axis(X, along, 1))
+
+
+def test_several_index_tensors_name_elements_together() -> None:
+    rows, columns = np.array([[1], [0]]), np.array([4, 0, 2])
+    same(both(lambda x, i, j: x[i, 1, j], X, rows, columns), X[rows, 1, columns])
+    same(both(lambda x, i, j: x[i, :, None, j], X, rows, columns), X[rows, :, None, columns])
+    same(run(lambda x, i: x[:, i, [[3], [-1]]][..., ::-1], X, columns[1:]), X[:, columns[1:], [[3], [-1]]][..., ::-1])
+    mask = X[0] > 0
+    same(run(lambda x: x[:, mask], X), X[:, mask])
+    same(run(lambda x: x[[False, True], 1:, [3]], X), X[[False, True], 1:, [3]])
+    same(run(lambda x: x[[]], X), X[[]])
+    assert graph_of(lambda x, i, j: x[i, 1, j], X, rows, columns).text().count("take") == 2
+    gradient = run(lambda x, i, j: fl.grad(lambda x: fl.sum(x[i, 1, j] * 2.0))(x), X, np.zeros((2, 1), int), np.array([4, 0, 4]))
+    same(gradient[0, 1], np.float32([4, 0, 0, 0, 8]))
+    assert np.count_nonzero(gradient) == 2
+    # fmt: off
+    for wrong, code, why in [
+        (lambda x: x[[0, 1], :, [0, 1, 2]], "A301", "broadcasting"), (lambda x: x[:, [True, False]], "A305", "its extent is 3"),
+        (lambda x: x[X > 0, 0], "A305", "3 axes"), (lambda x: x[[0.5]], "A305", "holds integers"),
+        (lambda x: x[[0], x[0, 0] > 0], "A306", "mask"),
+    ]:
+        problem = refusal(wrong, X)
+        assert problem.code == code and why in (problem.why or "")
+    # fmt: on
 
 
 def test_boundary_views() -> None:
@@ -157,7 +181,7 @@ def test_refusals_say_where_and_both_shapes() -> None:
         (lambda x: fl.broadcast_to(x, (5,)), "A301"),
         (lambda x: x[2], "A305"), (lambda x: x[-3], "A305"), (lambda x: x[0, 0, 0, 0], "A305"), (lambda x: x[..., ...], "A305"),
         (lambda x: x[::0], "A305"), (lambda x: x["a"], "A305"), (lambda x: x[0.5], "A305"), (lambda x: x[[0, 5]], "A305"),
-        (lambda x: x[[True, False]], "A305"), (lambda x: x[x > 0], "A306"), (lambda x: x[[0], [1]], "A305"), (lambda x: x[1:0.5], "A305"),
+        (lambda x: x[[True] * 3], "A305"), (lambda x: x[x > 0], "A306"), (lambda x: x[1:0.5], "A305"),
         (lambda x: fl.tile(x, -1), "A304"), (lambda x: fl.repeat(x, -1, 0), "A304"), (lambda x: fl.transpose(fl.edge(x)), "A312"),
         (lambda x: fl.constant(x, "a"), "A304"), (lambda x: fl.stage(lambda i: fl.edge(x)[i, 0, 0]), "A310"),
         (lambda x: fl.take(x, x, 0), "A306"), (lambda x: fl.take_along_axis(x, np.zeros((1, 3, 4), int), 0), "A301"),
