@@ -38,7 +38,7 @@ def by_turns(
         n = c["step"]
         t = _number(lambda: as_expr(length) - 1 - n.as_scalar() if reverse else n.as_scalar())
         with builder.step(lambda: t, outer):
-            new, y = step(c["carry"], [taken(x, t, axis) for x, axis in xs])
+            new, y = step(c["carry"], [taken(x, {axis: t}, axis) for x, axis in xs])
         stacked = {} if every is None else {"every": refilled(c["every"], _put(y, c["every"], t, place))}
         return {"carry": new, "step": n + 1, **stacked}
 

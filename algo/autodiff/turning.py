@@ -109,7 +109,7 @@ def _without(t: Tensor, axis: int) -> Tensor:
     from ..ops.creation import zeros
     from ..ops.gather import taken
 
-    return taken(t, zeros((), dtype="int64"), axis)
+    return taken(t, {axis: zeros((), dtype="int64")}, axis)
 
 
 def _place(t: Tensor, place: int) -> int:

@@ -1,11 +1,12 @@
 """Adaptive pooling: windows that cut an image into a given number of parts.
 
 Part i of m along an axis of n elements is ``[floor(i * n / m), ceil((i + 1) * n / m))`` (PyTorch's rule): neighbours share an element where
-m does not divide n, and no part is empty.
+m does not divide n, and no part is empty. Where a size is None the axis stays as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,29 +26,40 @@ class Part:
     """One axis of `size` elements cut into `count` parts."""
 
     size: Extent
-    count: int
+    count: Extent
 
     @property
     def taps(self) -> Extent:
         """The elements of the largest part."""
-        if isinstance(self.size, int):
+        if self.size == self.count:
+            return 1
+        if isinstance(self.size, int) and isinstance(self.count, int):
             return max((-(-(i + 1) * self.size // self.count) - i * self.size // self.count for i in range(self.count)), default=1)
         return self.size if self.count == 1 else ceildiv(self.size - 1, self.count) + 1
 
     @property
     def even(self) -> bool:
-        return self.count == 1 or (isinstance(self.size, int) and self.size % self.count == 0)
+        known = isinstance(self.size, int) and isinstance(self.count, int) and self.size % self.count == 0
+        return known or self.count == 1 or self.size == self.count
 
     def first(self, i: Expr) -> Expr:
-        return i * as_expr(self.size) // self.count
+        return i if self.size == self.count else i * as_expr(self.size) // as_expr(self.count)
 
     def end(self, i: Expr) -> Expr:
-        return ((i + 1) * as_expr(self.size) + (self.count - 1)) // self.count
+        return ((i + 1) * as_expr(self.size) + as_expr(self.count - 1)) // as_expr(self.count)
+
+
+def _parts(what: str, space: Sequence[Extent], size: Any) -> list[Part]:
+    rank = len(space)
+    kept = [m is None for m in (size if isinstance(size, list | tuple) else (size,) * rank)]
+    known = [1 if k else m for k, m in zip(kept, size, strict=True)] if isinstance(size, list | tuple) else 1 if size is None else size
+    counts = spatial(known, f"{what}: size", 1, rank)
+    return [Part(n, n if k else m) for n, k, m in zip(space, kept, counts, strict=True)]
 
 
 def _pooled(what: str, rank: int, x: Any, size: Any, largest: bool) -> Tensor:
     t = image(x, what, rank)
-    parts = [Part(n, m) for n, m in zip(t.shape[2:], spatial(size, f"{what}: size", 1, rank), strict=True)]
+    parts = _parts(what, t.shape[2:], size)
     names = ["n", "c", *SPACE[rank]]
     extents = dict(zip(names, (*t.shape[:2], *(p.count for p in parts)), strict=True))
 
@@ -86,7 +98,8 @@ def adaptive_avg_pool1d(x: Any, size: Any) -> Tensor:
 
 @operator
 def adaptive_avg_pool2d(x: Any, size: Any) -> Tensor:
-    """The means of y * x parts of an image, `size` one integer or (y, x). Stages `sum` and the quotient, axes n c y x; ky kx."""
+    """The means of y * x parts of an image, `size` one integer or (y, x), of which None keeps the axis. Stages `sum` and the quotient,
+    axes n c y x; ky kx."""
     return _pooled("adaptive_avg_pool2d", 2, x, size, False)
 
 

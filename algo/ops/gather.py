@@ -64,8 +64,8 @@ def take_(x: Tensor, at: Mapping[int, Tensor], place: int) -> Tensor:
 
 
 def taken(t: Tensor, at: Mapping[int, Tensor], place: int) -> Tensor:
-    """The elements at these positions along some dimensions of t: the axes of the positions, which broadcast, stand before the `place`-th of
-    those that are left."""
+    """The elements at these positions along some dimensions of t: the axes of the positions, which broadcast, stand at `place` among those
+    that are left."""
     shape, named = broadcast("take at positions", list(at.values()))
     left = [d for d in range(t.ndim) if d not in at]
     before, after = left[:place], left[place:]

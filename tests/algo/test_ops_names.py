@@ -130,7 +130,9 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     ),
     "bincount": (lambda k: fl.bincount(k, 4), {"k": IDS}, "bincount[bin | n t]"),
     "histogram": (
-        lambda x: fl.histogram(x, 4, (0, 1)), {"x": X}, f"histogram/bins[{FEATURES}], histogram/bincount[bin | {FEATURES}]"
+        lambda x: fl.histogram(x, 4), {"x": X},
+        "histogram/low[ | i], histogram/high[ | i], histogram/edges[edge], "
+        f"histogram/bins[{FEATURES}], histogram/bincount[bin | {FEATURES}]",
     ),
     "argsort": (lambda x: fl.argsort(x), {"x": X}, f"argsort/rank[{FEATURES} | other], argsort[{FEATURES} | other]"),
     "sort": (

@@ -8,7 +8,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
-from operator_running import both, near, numbers, refusal, run
+from operator_running import both, graph_of, near, numbers, refusal, run
 
 
 def windowed(x: np.ndarray, taps: int, stride: int, pad: int, dilation: int, ceil: bool, how: Callable[[np.ndarray, int], float]) -> Any:
@@ -78,6 +78,15 @@ def test_adaptive_pools(size: int) -> None:
     near(both(lambda x: fl.adaptive_max_pool2d(x, (3, size)), plane), largest)
 
 
+def test_adaptive_pools_keep_an_axis() -> None:
+    plane = numbers(2, 3, 8, 7)
+    near(both(lambda x: fl.adaptive_avg_pool2d(x, (None, 1)), plane), plane.mean(3, keepdims=True), 1e-5)
+    near(both(lambda x: fl.adaptive_max_pool2d(x, [4, None]), plane), plane.reshape(2, 3, 4, 2, 7).max(3))
+    near(both(lambda x: fl.adaptive_max_pool2d(x, None), plane), plane)
+    pooled = graph_of(lambda x: fl.adaptive_avg_pool2d(x, (None, 1)), plane, symbolic=True)
+    assert [str(n) for n in pooled.stages[-1].extents] == ["s2", "s3", "s8", "1"]
+
+
 def test_pools_of_volumes_and_lines_as_a_whole() -> None:
     line, volume = numbers(2, 3, 5), numbers(2, 3, 4, 3, 5)
     near(both(lambda x: fl.global_avg_pool1d(x), line), line.mean(2), 1e-5)
@@ -103,6 +112,7 @@ def test_refusals() -> None:
         (lambda x: fl.max_pool1d(x, 0), "A304", "at least 1"),
         (lambda x: fl.lp_pool1d(x, 2, p=0), "A304", "above 0"),
         (lambda x: fl.adaptive_avg_pool1d(x, 0), "A304", "at least 1"),
+        (lambda x: fl.adaptive_avg_pool1d(x, (None, None)), "A304", "at least 1"),
         (lambda x: fl.adaptive_max_pool2d(x, 2), "A307", "four axes"),
         (lambda x: fl.global_max_pool3d(x), "A307", "five axes"),
     ]:

@@ -87,6 +87,7 @@ SCATTERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "places": (lambda ids, v: fl.scatter_nd(ids, v, (5, 6, 3)), {"ids": fl.i32("n", 2), "v": fl.f32("n", 3)}),
     "gather": (lambda x, ids: fl.gather_nd(x, ids), {"x": fl.f32(5, 6, 3), "ids": fl.i32("n", 2)}),
     "histogram": (lambda x: fl.histogram(x, 5, (-4, 4))[0], {"x": fl.f32("n", "m")}),
+    "range": (lambda x: fl.histogram(x, 5), {"x": fl.f32("n", "m")}),
     "edges": (lambda x: fl.histogram(x, [-4.0, 0.0, 1.0, 9.0])[0], {"x": fl.f32("n", "m")}),
     "truth": (lambda ids, b: fl.stage(lambda a: fl.any(lambda i: (ids[i] == a) & b[i]), extents={"a": 5}),
               {"ids": fl.i32("n"), "b": fl.boolean("n")}),
