@@ -53,7 +53,8 @@ class EnclosingEvaluation(Evaluation):
 
     def as_read(self, stage: int, sources: Mapping[int, Enclosure]) -> dict[int, Enclosure]:
         """The tensors that the stage rounds when it reads them, rounded."""
-        return {i: rounded(sources[i], dtype, self.formats[dtype]) for i, dtype in self.casts.of(stage).items() if i in sources}
+        overflow, read = self.casts.overflow, self.casts.of(stage)
+        return {i: rounded(sources[i], dtype, self.formats[dtype], overflow) for i, dtype in read.items() if i in sources}
 
     def accumulation(self, dtype: str) -> float:
         """Unit roundoff of the running sums of a reduction."""

@@ -237,7 +237,7 @@ class Method:
         if not wrong:
             given = ", ".join(f"{n} = {v}" for n, v in symbols.items())
             wrong = [
-                run_problem(r.code, f"{self.label}: with {given}, {why}", "larger inputs")
+                run_problem(r.code, f"{self.label}: {f'with {given}, ' if given else ''}{why}", "larger inputs")
                 for r in self.spec.requires
                 if r.symbols <= symbols.keys() and (why := r.refusal(symbols))
             ]
