@@ -1,7 +1,7 @@
 """Symbolic extents: integer polynomials over named symbols, with floor division and maximum as opaque atoms.
 
 An extent is a plain ``int`` or a :class:`Dim`; every operation returns an ``int`` when the result is constant. Symbols are at least 1
-unless a plan says otherwise, so that ``h - 1 >= 0`` is provable.
+unless a plan says otherwise, so that ``h - 1 >= 0`` is provable; what it says is then part of the symbol.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, order=True)
 class Symbol:
-    """A named extent, the same everywhere in one method."""
+    """A named extent, the same everywhere in one method, which is never less than `least`."""
 
     name: str
+    least: int = 1
 
     def __str__(self) -> str:
         return self.name
@@ -144,8 +145,10 @@ class Dim:
     __repr__ = __str__
 
 
-def symbol(name: str) -> Dim:
-    return Dim((((Symbol(name),), 1),))
+def symbol(name: str, least: int | None = None) -> Dim:
+    """The extent of this name. Unless `least` says otherwise it is at least 1, or 0 if it is computed."""
+    usual = 1 if most_of(name) is None else 0
+    return Dim((((Symbol(name, usual if least is None else least),), 1),))
 
 
 def _is_extent(value: object) -> bool:
@@ -261,7 +264,7 @@ def most_of(symbol: str) -> int | None:
 
 
 def nonnegative(e: Extent, least: Mapping[str, int] | None = None) -> bool:
-    """Whether e >= 0 is proved when every symbol is at least `least[name]` (1 by default; 0 if it is computed). False means unknown."""
+    """Whether e >= 0 is proved when every symbol is at least `least[name]` (its own `least` by default). False means unknown."""
     if isinstance(e, int):
         return e >= 0
     return _nonnegative(e) if least is None else _proved(e, least)
@@ -315,8 +318,7 @@ def _provable(e: Extent, least: Mapping[str, int] | None) -> bool:
     for monomial, coefficient in _terms(e):
         product: Extent = coefficient
         for atom in monomial:
-            usual = 1 if not isinstance(atom, Symbol) or most_of(atom.name) is None else 0
-            low = (least or {}).get(atom.name, usual) if isinstance(atom, Symbol) else _least_of(atom, least)
+            low = (least or {}).get(atom.name, atom.least) if isinstance(atom, Symbol) else _least_of(atom, least)
             if low is None:
                 return False
             product = product * (Dim((((atom,), 1),)) + low)
@@ -380,8 +382,8 @@ def evaluate(e: Extent, values: Mapping[str, int]) -> int:
     return found
 
 
-def substitute(e: Extent, value: Callable[[str], Extent]) -> Extent:
-    """e with every symbol replaced."""
+def substitute(e: Extent, value: Callable[[str], Extent | None]) -> Extent:
+    """e with every symbol replaced of which `value` gives something."""
     if isinstance(e, int):
         return e
     total: Extent = 0
@@ -390,7 +392,8 @@ def substitute(e: Extent, value: Callable[[str], Extent]) -> Extent:
         for atom in monomial:
             match atom:
                 case Symbol(name):
-                    product = product * value(name)
+                    found = value(name)
+                    product = product * (Dim((((atom,), 1),)) if found is None else found)
                 case Quotient(a, b):
                     product = product * floordiv(substitute(a, value), substitute(b, value))
                 case Extremum(kind, a, b):

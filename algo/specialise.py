@@ -1,4 +1,5 @@
-"""A graph with some symbolic extents fixed to numbers: what buckets, tuning and checks at given sizes work on."""
+"""A graph with some symbolic extents fixed to numbers, or known to be at least so large: what buckets, tuning and checks at given sizes
+work on."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from .expr import Expr, Size, as_expr, refuse
-from .extent import Extent, substitute, symbol
+from .extent import Extent, substitute
 from .graph import Graph
 from .linear import simplify
 from .stages import Leaf, Stage, rewritten
 
 
-def specialise(g: Graph, values: Mapping[str, int], method: str | None = None) -> Graph:
+def specialise(g: Graph, values: Mapping[str, Extent], method: str | None = None) -> Graph:
     """The graph with `values` in place of these symbols, in one method or in all.
 
     Raises AlgorithmError for a symbol that the graph does not have, or a value that makes an extent negative.
@@ -26,7 +27,7 @@ def specialise(g: Graph, values: Mapping[str, int], method: str | None = None) -
     inputs = {i for m in g.methods if method in (None, m.name) for i in m.inputs}
 
     def extent(e: Extent) -> Extent:
-        return substitute(e, lambda n: values[n] if n in values else symbol(n))
+        return substitute(e, values.get)
 
     def value(e: Expr) -> Expr | None:
         return as_expr(extent(e.extent)) if isinstance(e, Size) else None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from typing import Any
 
 from fluorite.algo.errors import Problem
+from fluorite.algo.extent import symbol
 from fluorite.algo.graph import Graph
+from fluorite.algo.specialise import specialise
 from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.sections import AtMost, Between, Buckets, Variant
 
@@ -23,6 +26,31 @@ def buckets_of(plan: ExecutionPlan, graph: Graph) -> tuple[list[Bucket], bool]:
         if not any(meets(variant, bucket) for bucket in combined):
             combined = [*(b for b in _made(variant, plan, combined) if b not in combined), *combined]
     return sorted(combined, key=lambda c: -len(c)), fallback
+
+
+def range_of(plan: ExecutionPlan, method: str, name: str) -> dict[str, Any]:
+    """The values that calls may have for an extent: `min`, `max` (None: any), `multiple`."""
+    match plan.extents.get(f"{method}/{name}", plan.extents.get(name)):
+        case Between(between=(low, high), multiple=multiple):
+            return {"min": low, "max": high, "multiple": multiple}
+        case AtMost(max=most):
+            return {"min": 0, "max": most, "multiple": 1}
+        case Buckets(buckets=some):
+            return {"min": min(1, *some), "max": None, "multiple": 1}
+        case int(fixed):
+            return {"min": fixed, "max": fixed, "multiple": 1}
+    return {"min": 1, "max": None, "multiple": 1}
+
+
+def bounded(graph: Graph, plan: ExecutionPlan) -> Graph:
+    """The graph with what the plan says of its symbols' least values, so that all that is proved of extents holds for every call: that
+    there is something to do, above all, is not taken for granted where an extent may be 0."""
+    for m in graph.methods:
+        said = {n: plan.extents.get(f"{m.name}/{n}", plan.extents.get(n)) for n in graph.symbols(m.name)}
+        least = {n: range_of(plan, m.name, n)["min"] for n, e in said.items() if isinstance(e, Between | AtMost)}
+        if changed := {n: symbol(n, k) for n, k in least.items() if k != 1}:
+            graph = specialise(graph, changed, m.name)
+    return graph
 
 
 def meets(variant: Variant, bucket: Mapping[str, int]) -> bool:
@@ -127,4 +155,4 @@ def _within(value: int | None, wanted: int | tuple[int, ...]) -> bool:
     return value is not None and (value == wanted if isinstance(wanted, int) else wanted[0] <= value <= wanted[1])
 
 
-__all__ = ["Bucket", "buckets_of", "meets", "variant_problems", "with_extents"]
+__all__ = ["Bucket", "bounded", "buckets_of", "meets", "range_of", "variant_problems", "with_extents"]

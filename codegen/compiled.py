@@ -15,8 +15,8 @@ from fluorite.algo.graph import Graph, Method
 from fluorite.algo.requirements import requirements
 from fluorite.algo.stages import Leaf
 from fluorite.schedule.plan import ExecutionPlan
-from fluorite.schedule.sections import AtMost, Between, Buckets
 
+from .buckets import range_of
 from .cache import cached_file, key_of
 from .lowered import Lowered, extents_of, structure_hash
 from .runtime.manifest import FORMAT as MANIFEST_FORMAT
@@ -155,7 +155,7 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
     code = code_names(k for v in compiled.variants for k in v.kernels)
     variants = [_code(v, m, g.symbols(m.name), code) for v in compiled.variants]
     numbers = {i: n for n, i in enumerate(m.inputs)}
-    ranges = {s: _range(compiled.plan, m.name, s) for s in g.symbols(m.name)}
+    ranges = {s: range_of(compiled.plan, m.name, s) for s in g.symbols(m.name)}
     return {
         "doc": m.doc,
         "inputs": [
@@ -180,18 +180,6 @@ def _method(compiled: Compiled, m: Method) -> dict[str, Any]:
         **({"updates": list(m.updates)} if m.updates else {}),
         **{key: value for key, value in (("batch", m.batch), ("reader", m.reader)) if value is not None},
     }
-
-
-def _range(plan: ExecutionPlan, method: str, name: str) -> dict[str, Any]:
-    given = plan.extents.get(f"{method}/{name}", plan.extents.get(name))
-    match given:
-        case Between():
-            return {"min": given.between[0], "max": given.between[1], "multiple": given.multiple}
-        case AtMost():
-            return {"min": 0, "max": given.max, "multiple": 1}
-        case Buckets() | None:
-            return {"min": 1, "max": None, "multiple": 1}
-    return {"min": given, "max": given, "multiple": 1}
 
 
 def _code(v: Lowered, m: Method, symbols: Sequence[str], code: Mapping[str, str]) -> tuple[dict[str, Any], dict[int, int]]:

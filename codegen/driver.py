@@ -31,7 +31,7 @@ from fluorite.schedule.scheduled import apply as apply_plan
 from fluorite.schedule.sections import ScheduleEntry, Variant
 
 from . import artifact
-from .buckets import buckets_of, meets, variant_problems, with_extents
+from .buckets import bounded, buckets_of, meets, variant_problems, with_extents
 from .compiled import Compiled, compile_kernels
 from .diagnosis import every_problem, misread_problems
 from .host_functions import lost
@@ -108,6 +108,7 @@ def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mappin
             graph = specialise(graph, values, m.name)
     if graph is not steps[-1].graph:
         steps.append(Step("specialise", ", ".join(f"{k} = {n}" for k, n in (when or {}).items()), graph))
+    graph = bounded(graph, chosen)
     made = apply_plan(chosen, graph, target.machine, default_schedule, found.casts)
     return replace(made, problems=(*found.problems, *made.problems), steps=(*steps, *made.steps[1:]))
 

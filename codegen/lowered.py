@@ -19,9 +19,8 @@ from fluorite.schedule.grouping import Group
 from fluorite.schedule.loop_checks import SHAPING, keeps_order
 from fluorite.schedule.nest import THREAD, Nest
 from fluorite.schedule.passes import LAST
-from fluorite.schedule.plan import ExecutionPlan
 from fluorite.schedule.scheduled import Scheduled
-from fluorite.schedule.sections import AtMost, Between, NumericsClass
+from fluorite.schedule.sections import NumericsClass
 from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import unscheduled
 
@@ -151,13 +150,7 @@ def kernel_plan(scheduled: Scheduled, group: Group, number: int, suffix: str = "
     if machine.is_gpu:  # what is stored whole is in global memory, which only arguments are
         outputs |= {s.id for s in stages if s.id not in group.placements}
     placed = group.placements, group.companions
-    return KernelPlan(name, stages, outputs, directives, *placed, machine.is_gpu, machine.features, machine.arch, _empty(scheduled.plan))
-
-
-def _empty(plan: ExecutionPlan) -> frozenset[str]:
-    """The extents that may be 0 by the plan: without a word from it none is."""
-    least = {name: e.between[0] if isinstance(e, Between) else 0 for name, e in plan.extents.items() if isinstance(e, AtMost | Between)}
-    return frozenset(name.rpartition("/")[2] for name, n in least.items() if n <= 0)
+    return KernelPlan(name, stages, outputs, directives, *placed, machine.is_gpu, machine.features, machine.arch)
 
 
 def _is_setup(g: Graph, plan: KernelPlan, fixed: set[int]) -> bool:

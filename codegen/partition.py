@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from fluorite.algo.expr import Axis, Const, Expr, Op, Size, as_expr, binary, cast
-from fluorite.algo.extent import symbols_of
+from fluorite.algo.expr import Axis, Expr, Op, as_expr, binary
 from fluorite.algo.linear import is_index, linear, simplify
-from fluorite.algo.rewriting import axes_of, walk
+from fluorite.algo.rewriting import axes_of
 from fluorite.algo.tensor import conjuncts
 
 from .statements import For, If, Statement, sequence, transform
 
 
-def partition(s: Statement, empty: Container[str] = ()) -> Statement:
-    """Every serial loop whose body is one test with two versions, split where the test changes its answer. `empty` are extents that may be
-    0: where the parts begin and end is proved of others, so a loop over such a one is entered only if there is something to do."""
-
-    def rule(n: Statement) -> Statement | None:
-        made = _rule(n)
-        return If(_some(n.extent), made) if made is not None and isinstance(n, For) and _among(n.extent, empty) else made
-
-    return transform(s, rule)
-
-
-def _among(extent: Expr, empty: Container[str]) -> bool:
-    return any(name in empty for e in walk(extent) if isinstance(e, Size) for name in symbols_of(e.extent))
-
-
-def _some(extent: Expr) -> Expr:
-    """Whether there are iterations, as a number of a type: what is known of positions would take it that there are."""
-    return binary("lt", Const(0, "int64", False), cast(extent, "int64"))
+def partition(s: Statement) -> Statement:
+    """Every serial loop whose body is one test with two versions, split where the test changes its answer."""
+    return transform(s, _rule)
 
 
 def _rule(s: Statement) -> Statement | None:

@@ -87,7 +87,7 @@ def attention(q: Any, k: Any, v: Any) -> Any:
 
 
 F, D = fl.f32, dict[str, Any]
-_SYMBOLIC: dict[str, tuple[Callable[..., Any], D]] = {
+SYMBOLIC: dict[str, tuple[Callable[..., Any], D]] = {
     "chain": (chain, {"x": F("n", "m")}),
     "blur": (blur, {"image": F("n", "m")}),
     "harris": (harris, {"image": F("n", "m")}),
@@ -113,7 +113,7 @@ _FIXED: dict[str, tuple[Callable[..., Any], D]] = {
     "convolution 14x30": (convolution, {"x": F(2, 3, 14, 30), "w": F(32, 3, 3, 3)}),
     "attention 17": (attention, {"q": F(2, 2, 17, 8), "k": F(2, 2, 17, 8), "v": F(2, 2, 17, 8)}),
 }
-MODELS = {**_SYMBOLIC, **_FIXED}
+MODELS = {**SYMBOLIC, **_FIXED}
 
 
 def graph(name: str) -> Graph:

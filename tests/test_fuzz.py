@@ -11,9 +11,10 @@ from fluorite.algo.errors import Problem
 from fluorite.codegen.runtime import memory, native
 from fluorite.schedule import ExecutionPlan
 from fuzz import pool
+from fuzz.guarded import poison
 from fuzz.mutations import mutated, mutation
 from fuzz.repair import repaired
-from fuzz.run import poison, trial
+from fuzz.run import trial
 
 count: Counter[str] = Counter()
 

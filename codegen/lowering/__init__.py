@@ -32,7 +32,7 @@ from .context import Context, KernelPlan
 
 PASSES: dict[str, Callable[[Statement, Context], Statement]] = {
     "loops": lambda body, _: body,
-    "partition": lambda body, work: _partitioned(body, work),
+    "partition": lambda body, work: partition(body) if work.plan.gpu else shortened(partition(body), _dtypes(work, body)),
     "allocation": lambda body, _: hoist_allocations(body),
     "masks": lambda body, work: body if work.plan.gpu else selected(body, work.ranges, _shapes(work, body)),
     "common": lambda body, work: body if work.plan.gpu else common_once(body, _dtypes(work, body)),
@@ -40,11 +40,6 @@ PASSES: dict[str, Callable[[Statement, Context], Statement]] = {
     "sharing": lambda body, work: body if work.plan.gpu else computed_once(body, _dtypes(work, body)),
 }
 """What becomes of a kernel's statements, in order."""
-
-
-def _partitioned(body: Statement, work: Context) -> Statement:
-    parts = partition(body, work.plan.empty)
-    return parts if work.plan.gpu else shortened(parts, _dtypes(work, body))
 
 
 def lower(

@@ -34,7 +34,6 @@ class KernelPlan:
     gpu: bool = False
     features: tuple[str, ...] = ()  # of the processor, that code may use
     arch: int = 0  # of the GPU
-    empty: frozenset[str] = frozenset()  # extents that may be 0
 
 
 @dataclass(frozen=True, eq=False)

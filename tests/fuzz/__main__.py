@@ -10,9 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
+from .guarded import poison
 from .kinds import KINDS
 from .pool import outcomes
-from .run import poison
 
 
 def main() -> int:

@@ -47,7 +47,7 @@ def mutation(seed: int, verbose: bool = False) -> str:
             raise Failure(f"{type(error).__name__}: {str(error)[:300]}") from error
     if compiled is None:
         return "legal"
-    agrees(found.graph, compiled, found.symbols, seed)
+    agrees(found.graph, compiled, [found.symbols], seed)
     return "accepted"
 
 

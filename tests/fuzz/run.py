@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,26 +19,14 @@ from fluorite.cli.codes import all_codes
 from fluorite.codegen import driver
 from fluorite.codegen.compiled import Compiled
 from fluorite.codegen.diagnosis import every_problem
-from fluorite.codegen.runtime import memory, native
 from fluorite.schedule import ExecutionPlan
+from fluorite.schedule.sections import AtMost, Between
 
 from .cheaply import cheaply
+from .guarded import beside, placed
 from .plans import plan
 from .programs import program
 from .repair import repaired
-
-
-def poison() -> None:
-    """From now on memory that a model takes is not a number until something is written there: what was left out is seen every time."""
-    raw = memory._raw
-
-    def poisoned(nbytes: int) -> tuple[Any, int]:
-        whole, alignment = raw(nbytes)
-        np.frombuffer(whole, np.uint8)[...] = 0xFF
-        return whole, alignment
-
-    memory._raw = poisoned
-    native._FROM_NUMPY = -1  # results too
 
 
 class Failure(Exception):
@@ -73,7 +63,7 @@ def trial(seed: int, verbose: bool = False) -> str:
         assert compiled is not None
         if verbose:
             print(compiled.variants[0].text())
-        agrees(g, compiled, symbols, seed)
+        agrees(g, compiled, extremes(compiled.plan, symbols), seed)
         return "agrees once repaired" if n else "agrees"
     return "refused"
 
@@ -107,16 +97,23 @@ def refusal(error: FluoriteError) -> str:
     return f"refused ({error.problems[0].code})"
 
 
-def agrees(g: Graph, compiled: Compiled, symbols: dict[str, int], seed: int) -> None:
-    """Every method on random inputs within the tolerance of the plan's class; what the plan bounds may be refused. Raises Failure."""
+def extremes(plan: ExecutionPlan, symbols: dict[str, int]) -> list[dict[str, int]]:
+    """The sizes, and those with each extent that the plan lets be 0 as that."""
+    none = [n for n in symbols if isinstance(e := plan.extents.get(n), AtMost) or (isinstance(e, Between) and not e.between[0])]
+    return [symbols, *({**symbols, n: 0} for n in none), *([{**symbols, **dict.fromkeys(none, 0)}] if len(none) > 1 else [])]
+
+
+def agrees(g: Graph, compiled: Compiled, sizes: Sequence[dict[str, int]], seed: int) -> None:
+    """Every method on random inputs of these sizes within the tolerance of the plan's class; what the plan bounds, and what the oracle
+    refuses, may be refused. Raises Failure."""
     plan = compiled.plan
     bounds = {code for code, there in (("R107", plan.extents), ("R118", plan.limit is not None)) if there}
     model = driver.assemble(compiled.manifest("fuzz"), compiled.library, driver.parameter_arrays(g), functions=g.functions)
     compiled.library.unlink(missing_ok=True)
     numerics = weakest(*(v.numerics for v in compiled.variants))
     casts = replace(driver.in_types(compiled.plan, g).casts, overflow=True)
-    for method in g.methods:
-        inputs = [values(seed, g[i].dtype, [evaluate(n, symbols) for n in g[i].shape]) for i in method.inputs]
+    for method, symbols in itertools.product(g.methods, sizes):
+        inputs = [placed(values(seed, g[i].dtype, [evaluate(n, symbols) for n in g[i].shape])) for i in method.inputs]
         try:
             got = getattr(model, method.name)(*inputs)
         except RunError as error:
@@ -125,9 +122,11 @@ def agrees(g: Graph, compiled: Compiled, symbols: dict[str, int], seed: int) -> 
             raise Failure(f"refused when called: {error}") from error
         except Exception as error:
             raise Failure(f"{type(error).__name__} when called: {str(error)[:300]}") from error
+        if wrong := beside():
+            raise Failure(f"with {symbols} it wrote {wrong}")
         for found in compare(g, method.name, tuple(inputs), got, numerics, initial_parameters(g), casts=casts):
             if not found.ok:
-                raise Failure(found.text())
+                raise Failure(f"{found.text()} with {symbols}")
 
 
 def _refused(g: Graph, method: str, inputs: list[Any]) -> set[str]:

@@ -1,0 +1,73 @@
+"""Extents that a plan lets be 0: every kind of stage, compiled once for all sizes, between guards that nothing may be written to."""
+
+from __future__ import annotations
+
+import random
+
+import fluorite as fl
+import model_zoo
+import numpy as np
+import pytest
+from fluorite.algo.errors import FluoriteError
+from fluorite.algo.extent import nonnegative, symbol
+from fluorite.codegen.buckets import bounded, range_of
+from fluorite.codegen.runtime import memory, native
+from fluorite.schedule import ExecutionPlan
+from fuzz import plans, run
+from fuzz.cheaply import cheaply
+from fuzz.guarded import beside, placed, poison
+from fuzz.repair import repaired
+
+
+@pytest.fixture(autouse=True)
+def _poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_raw", memory._raw)  # both are put back when the test is done
+    monkeypatch.setattr(native, "_FROM_NUMPY", native._FROM_NUMPY)
+    poison()
+
+
+@pytest.mark.parametrize("name", list(model_zoo.SYMBOLIC))
+def test_models_of_every_kind(name: str) -> None:
+    """Under the default plan or a random one, by turns."""
+    g = model_zoo.graph(name)
+    numbers = random.Random(name)
+    asked = plans.plan(numbers, g) if numbers.random() < 0.7 else ExecutionPlan()
+    extents = ", ".join(f"{s}: {numbers.choice(['{max: 40}', '{between: [0, 40]}'])}" for s in g.symbols())
+    text = asked.to_yaml() + f"extents: {{{extents}}}\n"
+    for _ in range(12):
+        try:
+            with cheaply(1):
+                compiled = run.built(g, ExecutionPlan.from_yaml(text))
+            break
+        except FluoriteError as error:
+            left = repaired(text, error.problems)
+            assert left is not None, error
+            text = left
+    assert compiled is not None
+    usual = {s: 7 + 3 * n for n, s in enumerate(g.symbols())}
+    run.agrees(g, compiled, [*run.extremes(compiled.plan, usual), dict.fromkeys(usual, 1), dict.fromkeys(usual, 33)], 0)
+
+
+def test_proofs_know_what_a_plan_says_of_extents() -> None:
+    g = fl.trace(lambda x: fl.stage(lambda i, j: x[i, j] + 1, name="out"), None, inputs={"x": fl.f32("n", "m")})
+    plan = ExecutionPlan.from_yaml("extents: {n: {max: 9}, m: {between: [3, 9]}}")
+    n, m = bounded(g, plan).stages[0].extents
+    assert nonnegative(n) and not nonnegative(n - 1) and nonnegative(m - 3) and not nonnegative(m - 4)
+    assert (str(n), str(m)) == ("n", "m") and n == symbol("n", 0)
+    assert bounded(g, ExecutionPlan()) is g
+    for said, least in (("{buckets: [0, 8]}", 0), ("{buckets: [8]}", 1), ("7", 7)):
+        assert range_of(ExecutionPlan.from_yaml(f"extents: {{n: {said}}}"), "run", "n")["min"] == least
+
+
+def test_a_bucket_of_none() -> None:
+    model = fl.compile(fl.trace(lambda x: x + 1, None, inputs={"x": fl.f32("n")}), ExecutionPlan.from_yaml("extents: {n: {buckets: [0]}}"))
+    assert np.asarray(model(np.zeros(0, np.float32))).shape == (0,)
+    assert np.asarray(model(np.zeros(5, np.float32))).sum() == 5
+
+
+def test_guards_are_seen() -> None:
+    a = placed(np.zeros(3, np.float32))
+    assert not beside()
+    a = placed(a)
+    np.lib.stride_tricks.as_strided(a, (4,), (4,))[3] = 1
+    assert beside() == "4 bytes beside a block of 12, the first at 12"
