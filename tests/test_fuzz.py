@@ -78,5 +78,6 @@ def test_a_trial_that_ends_its_process_is_one_failure(monkeypatch: pytest.Monkey
     )
     monkeypatch.setattr(pool, "_ROOT", tmp_path)
     monkeypatch.setattr(pool, "SECONDS", 3.0)
+    monkeypatch.setattr(pool, "WAITS", 1)
     said = {seed: what for seed, what, _ in pool.outcomes("plans", iter(range(4)), 2)}
     assert said == {0: "agrees", 1: "failed: its process ended with SIGABRT", 2: "failed: it takes longer than 3 s", 3: "agrees"}

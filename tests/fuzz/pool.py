@@ -16,7 +16,9 @@ from pathlib import Path
 from queue import SimpleQueue
 
 SECONDS = 120.0
-"""How long one trial may take."""
+"""How long one trial may compute."""
+WAITS = 10
+"""How many times as long it may take on a machine that is busy with something else."""
 MEMORY = 16 << 30
 """Bytes that the process of a trial may ask for."""
 _ROOT = Path(__file__).resolve().parents[2]
@@ -68,15 +70,15 @@ class _Worker:
             )
         process = self.process
         assert process.stdin is not None and process.stdout is not None
-        late = threading.Timer(SECONDS, process.kill)
-        late.start()
+        done = threading.Event()
+        threading.Thread(target=_kill_late, args=(process, done), daemon=True).start()
         try:
             process.stdin.write(f"{seed}\n")
             process.stdin.flush()
             said = process.stdout.readline()
         except BrokenPipeError:
             said = ""
-        late.cancel()
+        done.set()
         seconds = time.monotonic() - begun
         if said:
             return said.strip(), seconds
@@ -94,6 +96,24 @@ class _Worker:
             for stream in (process.stdin, process.stdout):
                 with contextlib.suppress(OSError):
                     stream.close()  # type: ignore[union-attr]
+
+
+def _kill_late(process: subprocess.Popen[str], done: threading.Event) -> None:
+    """Ends the process once it has computed for too long, or waited for far too long."""
+    begun, before = time.monotonic(), _computed(process.pid)
+    while not done.wait(SECONDS / 10):
+        if _computed(process.pid) - before >= SECONDS or time.monotonic() - begun >= SECONDS * WAITS:
+            process.kill()
+            return
+
+
+def _computed(process: int) -> float:
+    """Seconds of computing so far."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:  # it is gone
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
