@@ -30,7 +30,9 @@ _COMPILER = ("Model", "Report", "check", "compile", "load", "tune")
 _HOMES = {
     **dict.fromkeys(_LANGUAGE, "fluorite.algo"),
     **dict.fromkeys(_COMPILER, "fluorite.codegen"),
+    **dict.fromkeys(("e", "inf", "nan", "newaxis", "pi"), "fluorite.algo.constants"),
     "ExecutionPlan": "fluorite.schedule",
+    "broadcast_shapes": "fluorite.algo.ops.shapes",
     "extent": "fluorite.algo.counts",
     "trace": "fluorite.algo.program",
 }
@@ -147,9 +149,11 @@ if TYPE_CHECKING:
         vmap,
         while_loop,
     )  # fmt: skip
+    from fluorite.algo.constants import e, inf, nan, newaxis, pi
     from fluorite.algo.counts import extent
     from fluorite.algo.ops import *
     from fluorite.algo.ops import random
+    from fluorite.algo.ops.shapes import broadcast_shapes
     from fluorite.algo.program import trace
     from fluorite.schedule import ExecutionPlan
 
@@ -175,12 +179,14 @@ if TYPE_CHECKING:
         "Tensor",
         "bf16",
         "boolean",
+        "broadcast_shapes",
         "c64",
         "c128",
         "can_cast",
         "cond",
         "custom_vjp",
         "data",
+        "e",
         "extent",
         "extern",
         "f8e4m3",
@@ -197,14 +203,18 @@ if TYPE_CHECKING:
         "i32",
         "i64",
         "iinfo",
+        "inf",
         "init",
         "isdtype",
         "jvp",
         "linalg",
         "method",
+        "nan",
+        "newaxis",
         "nn",
         "optim",
         "param",
+        "pi",
         "random",
         "recurrence",
         "reduce",

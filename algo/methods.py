@@ -127,6 +127,11 @@ class Methods:
         """The axes in reverse order. A view."""
         return _ops().transpose(self)  # type: ignore[no-any-return]
 
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged. A view."""
+        return _ops().matrix_transpose(self)  # type: ignore[no-any-return]
+
     def transpose(self, *axes: Any) -> Tensor:
         """The axes in another order; see fluorite.transpose."""
         order = axes[0] if len(axes) == 1 and isinstance(axes[0], list | tuple) else axes

@@ -89,14 +89,14 @@ def can_cast(type: Any, to: Any) -> bool:
     return promote(source, False, target, False) == (target, False)
 
 
-def isdtype(type: Any, kind: Any) -> bool:
+def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a type is of a kind: another type, "bool", "signed integer", "unsigned integer", "integral", "real floating",
     "complex floating", "numeric", or a tuple of these. Raises AlgorithmError for a word that is no kind."""
     if isinstance(kind, tuple):
-        return any(isdtype(type, k) for k in kind)
+        return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str) and " " in kind and kind not in _KINDS:
         raise refuse("A101", f"isdtype of {kind!r}", "there is no such kind", *_KINDS)
-    return _named(type) in (_KINDS.get(kind) or (_named(kind),) if isinstance(kind, str) else (_named(kind),))
+    return _named(dtype) in (_KINDS.get(kind) or (_named(kind),) if isinstance(kind, str) else (_named(kind),))
 
 
 def _type_of(operand: Any) -> tuple[str, bool]:

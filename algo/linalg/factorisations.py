@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,22 +60,29 @@ class Qr(NamedTuple):
 
 
 @operator
-def qr(x: Any) -> Qr:
-    """Q of min(m, n) columns and R of as many rows, of matrices of m rows and n columns. R has a real diagonal.
+def qr(x: Any, *, mode: str = "reduced") -> Qr:
+    """Q of min(m, n) columns and R of as many rows, of matrices of m rows and n columns; with mode "complete" Q is square, of m columns.
+    R has a real diagonal.
 
     Derivative where the first min(m, n) columns of x are independent: Walter, Lehmann and Lamour, "On evaluating higher-order derivatives
     of the QR decomposition of tall matrices with full column rank in forward and reverse mode" (2012); of a wide x by its first m columns.
     """
+    if mode not in ("reduced", "complete"):
+        raise refuse("A304", f"qr with mode={mode!r}", "it is the array API standard's", '"reduced"', '"complete"')
     t = matrices(x, "qr")
     m, n = t.shape[-2:]
     few = minimum(m, n)
+    columns = few if mode == "reduced" else m
 
     def forward(a: Matrices) -> Any:
-        q, r = lapack(np.linalg.qr, [(*a.shape[:-1], few), (*a.shape[:-2], few, n)], "qr", a)
+        q, r = lapack(partial(np.linalg.qr, mode=mode), [(*a.shape[:-1], columns), (*a.shape[:-2], columns, n)], "qr", a)
         return (q, r), (a, q, r)
 
     def backward(kept: tuple[Matrices, Matrices, Matrices], g: tuple[Matrices, Matrices]) -> Any:
         (a, q, r), (of_q, of_r) = kept, g
+        if few != q.shape[-1]:
+            why = "what is beyond the first columns of Q is arbitrary"
+            raise refuse("A171", f"the derivative of a complete qr of {shown(a.shape)}", why, 'mode="reduced"')
         if few == n:
             return (_of_tall_qr(q, r, of_q, of_r),)
         if few != m or not isinstance(m, int):

@@ -33,8 +33,9 @@ from .differences import diff
 from .dropout import dropout
 from .einsum import einsum
 from .filters import bilateral_filter, box_filter, closing, dilate, erode, gaussian_filter, opening, sobel
+from .finding import nonzero, unique, unique_all, unique_counts, unique_inverse, unique_values
 from .fourier import (
-    fft, fft2, fftfreq, fftn, fftshift, ifft, ifft2, ifftn, ifftshift, irfft, irfftn, rfft, rfftfreq, rfftn,
+    fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft, irfftn, rfft, rfftfreq, rfftn,
 )  # fmt: skip
 from .functions import (
     acos, asin, atan, atan2, ceil, cos, cosh, erf, exp, exp2, expm1, floor, log, log10, log1p, log2, round, rsqrt, sigmoid, sin, sinh,
@@ -63,7 +64,7 @@ from .scatter import gather_nd, scatter, scatter_add, scatter_max, scatter_min, 
 from .segments import bincount, segment_max, segment_mean, segment_min, segment_sum
 from .sets import isin
 from .signs import copysign, nextafter, positive, signbit
-from .sorting import argsort, median, nonzero, quantile, searchsorted, sort, top_k, unique
+from .sorting import argsort, median, quantile, searchsorted, sort, top_k
 from .resizing import pixel_shuffle, pixel_unshuffle, resize
 from .sampling import affine_grid, grid_sample, warp, warp_affine
 from .scans import (
@@ -212,6 +213,7 @@ __all__: list[str] = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hfft",
     "hinge_embedding_loss",
     "hinge_loss",
     "histogram",
@@ -222,6 +224,7 @@ __all__: list[str] = [
     "ifft2",
     "ifftn",
     "ifftshift",
+    "ihfft",
     "imag",
     "instance_norm",
     "invert",
@@ -382,6 +385,10 @@ __all__: list[str] = [
     "trunc",
     "unfold",
     "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "unstack",
     "var",
     "vecdot",

@@ -95,11 +95,11 @@ def maximum(x: Any, y: Any) -> Expr:
 
 
 @elementwise
-def clamp(x: Any, low: Any = None, high: Any = None) -> Expr:
-    """x kept within [low, high]; either may be None."""
-    if low is not None:
-        x = E.binary("max", x, low)
-    return as_expr(x) if high is None else E.binary("min", x, high)
+def clamp(x: Any, min: Any = None, max: Any = None) -> Expr:
+    """x kept within [min, max]; either may be None."""
+    if min is not None:
+        x = E.binary("max", x, min)
+    return as_expr(x) if max is None else E.binary("min", x, max)
 
 
 # ---------------------------------------------------------------- tests and choices

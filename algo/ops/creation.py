@@ -47,22 +47,22 @@ def _filled(shape: Any, value: Any, dtype: Any, what: str, names: Sequence[str |
 
 
 @operator
-def zeros(shape: Any, dtype: Any = "float32") -> Tensor:
-    """All 0. `shape` holds integers, symbolic extents, or their names."""
-    return _filled(shape, 0, dtype, "zeros")
+def zeros(shape: Any, dtype: Any = None) -> Tensor:
+    """All 0, by default float32. `shape` holds integers, symbolic extents, or their names."""
+    return _filled(shape, 0, dtype or "float32", "zeros")
 
 
 @operator
-def ones(shape: Any, dtype: Any = "float32") -> Tensor:
-    """All 1."""
-    return _filled(shape, 1, dtype, "ones")
+def ones(shape: Any, dtype: Any = None) -> Tensor:
+    """All 1, by default float32."""
+    return _filled(shape, 1, dtype or "float32", "ones")
 
 
 @operator
-def full(shape: Any, value: bool | int | float, dtype: Any = None) -> Tensor:
-    """All `value`, by default in the type of its kind (float32, int32, bool, complex64)."""
-    given = dtype if dtype is not None else KINDS.get(type(value))
-    return _filled(shape, value, given, "full")
+def full(shape: Any, fill_value: bool | int | float, dtype: Any = None) -> Tensor:
+    """All `fill_value`, by default in the type of its kind (float32, int32, bool, complex64)."""
+    given = dtype if dtype is not None else KINDS.get(type(fill_value))
+    return _filled(shape, fill_value, given, "full")
 
 
 @operator
@@ -78,9 +78,9 @@ def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
 
 
 @operator
-def full_like(x: Tensor, value: bool | int | float, dtype: Any = None) -> Tensor:
-    """`value` in the shape, axis names and (by default) type of x."""
-    return _filled(x.shape, value, dtype or x.dtype, "full_like", x.axis_names)
+def full_like(x: Tensor, fill_value: bool | int | float, dtype: Any = None) -> Tensor:
+    """`fill_value` in the shape, axis names and (by default) type of x."""
+    return _filled(x.shape, fill_value, dtype or x.dtype, "full_like", x.axis_names)
 
 
 @operator
@@ -132,8 +132,9 @@ def triu(x: Any, k: int = 0) -> Tensor:
 
 
 @operator
-def eye(n: Extent, m: Extent | None = None, *, k: int = 0, dtype: Any = "float32") -> Tensor:
-    """1 on the k-th diagonal of an n by m matrix (square by default), 0 elsewhere; axes i j."""
+def eye(n: Extent, m: Extent | None = None, *, k: int = 0, dtype: Any = None) -> Tensor:
+    """1 on the k-th diagonal of an n by m matrix (square by default), 0 elsewhere, by default float32; axes i j."""
+    dtype = dtype or "float32"
     to = part_of(dtype) or canonical(dtype)
     one, zero = E.cast(1, to), E.cast(0, to)
     extents = {"i": n, "j": n if m is None else m}
@@ -141,12 +142,13 @@ def eye(n: Extent, m: Extent | None = None, *, k: int = 0, dtype: Any = "float32
 
 
 @operator
-def linspace(start: complex, stop: complex, num: Extent, dtype: Any = "float32", *, endpoint: bool = True) -> Tensor:
+def linspace(start: complex, stop: complex, num: Extent, dtype: Any = None, *, endpoint: bool = True) -> Tensor:
     """`num` numbers at equal distances from start to stop, along one axis `i`; without `endpoint` stop itself is left out.
 
-    Computed in float64 and rounded once, for integer types down; the last is `stop` itself. Where an end is complex, or `dtype`, both parts
-    are at equal distances.
+    float32 by default. Computed in float64 and rounded once, for integer types down; the last is `stop` itself. Where an end is complex,
+    or `dtype`, both parts are at equal distances.
     """
+    dtype = dtype or "float32"
     if part_of(dtype) is not None or any(isinstance(v, complex) for v in (start, stop)):
         return _between(start, stop, num, dtype, endpoint)  # type: ignore[no-any-return]
     if any(isinstance(v, bool) or not isinstance(v, int | float) for v in (start, stop)):

@@ -12,9 +12,10 @@ from ..scanning import scan
 from ..tensor import Tensor
 from ..trace import build_stage
 from .creation import arange, zeros
+from .finding import nonzero
 from .gather import take
 from .shapes import shown, tensor
-from .sorting import argsort, nonzero
+from .sorting import argsort
 
 
 class Nms(NamedTuple):

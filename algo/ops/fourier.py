@@ -17,11 +17,13 @@ from ..expr import Expr, as_expr, refuse
 from ..extent import Dim, Extent
 from ..tensor import Tensor
 from ..trace import build_stage
+from .complex_numbers import conj
 from .fourier_stages import Line, planes_of, transformed, transformed_to_real
 from .order import roll
 from .shapes import AxisLike, axis_number, axis_numbers, labels, operand, shown
 
 NORMS = ("backward", "ortho", "forward")
+_SWAPPED = {"backward": "forward", "forward": "backward"}
 Lengths = Sequence[int] | None
 Axes = Sequence[AxisLike] | None
 
@@ -71,6 +73,18 @@ def irfft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "bac
         raise refuse("A304", f"irfft to {n} elements", "one element at least", "n=1")
     line = _line("irfft", t, n, d, norm, inverse=True)
     return transformed_to_real(Line(_mirrored(line), d, line.n, True, line.scale))
+
+
+@operator
+def hfft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "backward") -> Tensor:
+    """The real frequencies of a signal that is its own conjugate mirror image, of which x holds elements 0 to n // 2; n as for `irfft`."""
+    return irfft(conj(_floats("hfft", x)), n, axis, norm=_SWAPPED.get(norm, norm))
+
+
+@operator
+def ihfft(x: Any, n: int | None = None, axis: AxisLike = -1, *, norm: str = "backward") -> ComplexTensor:
+    """The inverse of `hfft`: elements 0 to n // 2 of the signal that has these real frequencies."""
+    return conj(rfft(x, n, axis, norm=_SWAPPED.get(norm, norm)))  # type: ignore[no-any-return]
 
 
 def _mirrored(line: Line) -> ComplexTensor:
@@ -188,16 +202,18 @@ def _shifted(x: Any, axes: Any, by: Callable[[Any], Any]) -> Any:
 def fftfreq(n: Extent, d: float = 1.0, dtype: Any = "float32") -> Tensor:
     """The frequencies of `fft` of n samples at distance d, in cycles per unit of d: 0, 1, ..., -2, -1 over n d, along an axis `k`."""
     scale = _spacing("fftfreq", n, d)
-    return build_stage(
-        ["k"], lambda k: E.cast(E.where(k * 2 < as_expr(n), k, k - as_expr(n)), "float64") / scale, extents={"k": n}, dtype=dtype
-    )
+
+    def frequency(k: Expr) -> Expr:
+        return E.cast(E.where(k * 2 < as_expr(n), k, k - as_expr(n)), "float64") / scale
+
+    return build_stage(["k"], frequency, extents={"k": n}, dtype=dtype or "float32")
 
 
 @operator
 def rfftfreq(n: Extent, d: float = 1.0, dtype: Any = "float32") -> Tensor:
     """The frequencies of `rfft` of n samples at distance d, as `fftfreq`: 0 to n // 2."""
     scale = _spacing("rfftfreq", n, d)
-    return build_stage(["k"], lambda k: E.cast(k, "float64") / scale, extents={"k": n // 2 + 1}, dtype=dtype)
+    return build_stage(["k"], lambda k: E.cast(k, "float64") / scale, extents={"k": n // 2 + 1}, dtype=dtype or "float32")
 
 
 def _spacing(what: str, n: Any, d: Any) -> Expr:

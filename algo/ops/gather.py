@@ -82,7 +82,7 @@ def taken(t: Tensor, at: Mapping[int, Tensor], place: int) -> Tensor:
 
 @by_parts()
 @operator
-def take_along_axis(x: Any, ids: Any, axis: AxisLike) -> Tensor:
+def take_along_axis(x: Any, ids: Any, axis: AxisLike = -1) -> Tensor:
     """``result[i, j] == x[i, ids[i, j]]`` for axis 1: one position for every element of `ids`, whose other extents are those of x.
     Positions as for `take`."""
     t = tensor(x, "take_along_axis")

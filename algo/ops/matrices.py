@@ -11,12 +11,14 @@ from .. import expr as E
 from ..building import operator
 from ..complex import ComplexTensor
 from ..complex.lifting import by_parts, holds_complex, multilinear
+from ..dtypes import canonical, part_of
 from ..expr import Expr, as_expr, refuse
 from ..extent import Extent, maximum, minimum, nonnegative
 from ..reducing import reduce_axes
 from ..tensor import Index, Tensor
 from ..trace import build_stage
 from .arithmetic import abs
+from .casts import cast
 from .complex_numbers import conj
 from .derived import real
 from .products import contracted, matmul, product
@@ -186,12 +188,19 @@ def _no_less_than_0(n: Extent) -> Extent:
     return n if nonnegative(n) else maximum(n, 0)
 
 
+def matrix_trace(x: Any, offset: int = 0, *, dtype: Any = None, name: str | None = None) -> Tensor:
+    """The trace: the sum of a diagonal of the last two axes; narrow integers are summed in 32 bits, with `dtype` all in that type."""
+    part = part_of(dtype)
+    found: Tensor = matrix_trace_(x if part is None or holds_complex(x) else cast(x, dtype), offset, part or dtype, name=name)
+    return found
+
+
 @by_parts()
 @operator
-def matrix_trace(x: Any, offset: int = 0) -> Tensor:
-    """The trace: the sum of a diagonal of the last two axes; narrow integers are summed in 32 bits."""
-    t = diagonal(x, offset)
-    result, _ = reduced("sum", t, -1, lambda i: t[i])
+def matrix_trace_(x: Any, offset: int, dtype: Any) -> Tensor:
+    """The sum of a diagonal."""
+    t, to = diagonal(x, offset), None if dtype is None else canonical(dtype)
+    result, _ = reduced("sum", t, -1, lambda i: t[i] if to is None else E.cast(t[i], to), dtype=to)
     return result
 
 

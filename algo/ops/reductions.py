@@ -11,13 +11,14 @@ from ..building import operator, scope
 from ..complex import ComplexExpr, ComplexTensor, from_pair
 from ..complex.lifting import by_parts, holds_complex
 from ..complex.tensors import is_interleaved
-from ..dtypes import NARROW
+from ..dtypes import NARROW, canonical, part_of
 from ..expr import Expr, Op, Reduce, as_expr, refuse
 from ..extent import Extent, volume
 from ..reducing import ACCUMULATOR, reduce, reduce_axes, unrounded, wide
 from ..tensor import Index, Tensor
 from ..trace import build_stage
 from .arithmetic import add, not_equal
+from .casts import cast
 from .derived import real
 from .functions import sqrt
 from .shapes import axis_numbers, broadcast, labels, operand, shown, tensor
@@ -35,9 +36,9 @@ Body: TypeAlias = Callable[..., Any]
 
 
 def reduced(
-    kind: str, like: Tensor, axis: Axes, element: Callable[[Index], Any], name: str | None = None
+    kind: str, like: Tensor, axis: Axes, element: Callable[[Index], Any], name: str | None = None, dtype: str | None = None
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """One stage: `kind` over axes of the shape of `like` of the element at each index. Also the positions of those axes."""
+    """One stage: `kind` over axes of the shape of `like` of the element at each index, as `dtype`. Also the positions of those axes."""
     over = axis_numbers(axis, like.axis_names, kind)
     names = labels(like.axis_names)
     size = dict(zip(names, like.shape, strict=True))
@@ -53,7 +54,7 @@ def reduced(
 
         return reduce_axes(kind, gone, inner, {n: size[n] for n in gone}) if gone else _alone(kind, as_expr(inner()))
 
-    return build_stage(kept, value, name=name, extents={n: size[n] for n in kept}), over
+    return build_stage(kept, value, name=name, extents={n: size[n] for n in kept}, dtype=dtype), over
 
 
 def _alone(kind: str, e: Expr) -> Expr:
@@ -71,9 +72,10 @@ def along(kind: str, x: Tensor, axis: Axes, name: str | None = None) -> tuple[Te
 
 
 def _make(kind: str) -> Callable[..., Tensor]:
-    def made(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    def made(x: Any, axis: Axes = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
         t = tensor(x, kind)
-        result, over = along(kind, t, axis)
+        to = None if dtype is None else canonical(dtype)
+        result, over = reduced(kind, t, axis, lambda i: t[i] if to is None else E.cast(t[i], to), dtype=to)
         return expanded(result, over) if keepdims else result
 
     made.__name__ = made.__qualname__ = kind
@@ -89,30 +91,42 @@ _sum_of_parts: Callable[..., Any] = by_parts()(_sum)
 @overload
 def sum(x: Body, /, *, over: Over = None) -> Any: ...
 @overload
-def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
-def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None, name: str | None = None) -> Tensor: ...
+def sum(x: Any, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None, over: Over = None, name: str | None = None) -> Any:
     """The sum over `axis` (numbers or names; None is all), or over the axes of a lambda. Narrow integers and bool are summed in 32 bits,
-    narrow floats in float32, rounded at the end. Complex numbers that lie in pairs are summed as such over axes before the last."""
+    narrow floats in float32, rounded at the end; with `dtype` elements are cast to it first, and the sum has it. Complex numbers that lie
+    in pairs are summed as such over axes before the last."""
     if callable(x):
-        return reduce("sum", x, over)
+        return _of_lambda("sum", x, over, dtype)
+    part = part_of(dtype)
+    if part is not None:
+        x, dtype = x if holds_complex(x) else cast(x, dtype), part
     if isinstance(x, ComplexTensor) and x.joined is not None and is_interleaved(x.real):
         gone = axis_numbers(axis, x.axis_names, "sum")
         if gone and x.ndim - 1 not in gone:
             row = reshape(x.joined, (*x.shape[:-1], x.shape[-1] * 2))
-            total = _sum(row, gone, keepdims, name=name)
+            total = _sum(row, gone, keepdims, dtype, name=name)
             return from_pair(reshape(total, (*total.shape[:-1], x.shape[-1], 2)))
-    return _sum_of_parts(x, axis, keepdims, name=name)
+    return _sum_of_parts(x, axis, keepdims, dtype, name=name)
+
+
+def _of_lambda(kind: str, fn: Body, over: Over, dtype: Any) -> Any:
+    if dtype is not None:
+        raise refuse("A302", f"{kind} of a lambda, dtype=", "a lambda says so itself", f"fl.{kind}(lambda k: fl.cast(x[k], fl.f64))")
+    return reduce(kind, fn, over)
 
 
 @overload
 def prod(x: Body, /, *, over: Over = None) -> Any: ...
 @overload
-def prod(x: Any, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Tensor: ...
-def prod(x: Any, axis: Axes = None, keepdims: bool = False, *, over: Over = None, name: str | None = None) -> Any:
+def prod(x: Any, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None, name: str | None = None) -> Tensor: ...
+def prod(x: Any, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None, over: Over = None, name: str | None = None) -> Any:
     """The product over axes, as `sum`; complex numbers are multiplied one after the other, in a scan."""
-    if holds_complex(x):
-        return _complex_prod(x, axis, keepdims, name or "prod")
-    return reduce("prod", x, over) if callable(x) else _prod(x, axis, keepdims, name=name)
+    if callable(x):
+        return _of_lambda("prod", x, over, dtype)
+    if holds_complex(x) or part_of(dtype) is not None:
+        return _complex_prod(x if dtype is None else cast(x, dtype), axis, keepdims, name or "prod")
+    return _prod(x, axis, keepdims, dtype, name=name)
 
 
 def _complex_prod(x: Any, axis: Axes, keepdims: bool, name: str) -> Any:

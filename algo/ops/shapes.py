@@ -147,6 +147,11 @@ def broadcast(what: str, tensors: Sequence[Any]) -> tuple[Shape, Names]:
     return tuple(shape), tuple(names)
 
 
+def broadcast_shapes(*shapes: Sequence[Extent]) -> Shape:
+    """The common shape of tensors of these shapes, by NumPy's rule; extents are integers or symbolic. Raises AlgorithmError."""
+    return broadcast("broadcast_shapes", [Tensor(s, "bool", (None,) * len(s), "") for s in shapes])[0]
+
+
 def element(t: Any, index: Sequence[Expr], shape: Sequence[Extent]) -> Any:
     """t (real or complex) at the index of a shape that it is broadcast to; inside a stage."""
     if t.ndim == 0:

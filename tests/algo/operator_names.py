@@ -175,6 +175,13 @@ FOURIER: Published = {
         lambda x: fl.rfft(x, axis=1), {"x": fl.f32("h", 14)},
         "rfft/factor_2[part h k j], rfft/factor_7[part h k | s], result[h i1 part]",
     ),
+    "hfft": (
+        lambda x: fl.hfft(x, 8), LINES, "hfft/conj[h w], hfft/irfft/whole[part h w], hfft/irfft/factor_4[part h k j], hfft/irfft[h w]",
+    ),
+    "ihfft": (
+        lambda x: fl.ihfft(x, 8), {"x": fl.f32("h", "w=12")},
+        "ihfft/rfft/factor_4[part h k j], ihfft/rfft/factor_2[part h k], ihfft/conj[h w], result[h w i2]",
+    ),
     "irfft": (
         lambda x: fl.irfft(x, 8), LINES, "irfft/whole[part h w], irfft/factor_4[part h k j], irfft[h w]",
     ),

@@ -180,7 +180,7 @@ def test_saturate_clamps_into_narrower_floats() -> None:
 def test_operands_by_keyword_and_operators_as_models() -> None:
     x, y = numbers(3, 4), numbers(4)
     same(run(lambda x, y: fl.maximum(x=x, y=y), x, y), np.maximum(x, y))
-    same(run(lambda x, y: fl.clip(x, high=y), x, y), np.minimum(x, y))
+    same(run(lambda x, y: fl.clip(x, max=y), x, y), np.minimum(x, y))
     near(run(lambda x: fl.leaky_relu(x, slope=0.3), x), np.where(x > 0, x, np.float32(0.3) * x))
     near(run(lambda x: fl.stage(lambda i, j: fl.gelu(x=x[i, j], approximate="tanh")), x), run(lambda x: fl.gelu(x, approximate="tanh"), x))
     for operator, wanted in ((fl.relu, np.maximum(x, 0)), (fl.softmax, special.softmax(x, -1)), (fl.cumulative_sum, np.cumsum(x))):

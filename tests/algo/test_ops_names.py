@@ -28,6 +28,15 @@ BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
 REDUCTIONS = ["count_nonzero", "sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
 SHAPED = ["ones_like", "zeros_like", "tril", "triu"]
 FEATURES = "n features"
+VALUES = (
+    "unique/rank[features | other], unique/order[features | other], unique/new[i], unique/rest[i], unique/place[i | other], "
+    "unique/total[ | i], unique/groups[i], unique/indices/found[k | i], unique/indices[k], unique/values[k]"
+)
+COUNTS, INVERSE = ", unique/counts[k | i]", ", unique/inverse[i | j]"
+UNIQUE = {
+    "unique": VALUES + COUNTS + INVERSE, "unique_all": VALUES + COUNTS + INVERSE, "unique_counts": VALUES + COUNTS,
+    "unique_inverse": VALUES + INVERSE, "unique_values": VALUES,
+}  # fmt: skip
 
 GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
     **{name: (lambda x, f=name: getattr(fl, f)(x), {"x": X}, f"{name}[{FEATURES}]") for name in UNARY},
@@ -160,12 +169,10 @@ GOLDEN: dict[str, tuple[Callable[..., Any], dict[str, fl.Spec], str]] = {
         lambda x: fl.nonzero(x, 3), {"x": fl.f32("features")},
         "nonzero/zero[features], nonzero/total[ | i], nonzero/rank[features | other], nonzero/order[features | other], nonzero/axis0[k]",
     ),
-    "unique": (
-        lambda x: fl.unique(x, 3), {"x": fl.f32("features")},
-        "unique/rank[features | other], unique/order[features | other], unique/new[i], unique/rest[i], unique/place[i | other], "
-        "unique/total[ | i], unique/groups[i], unique/indices/found[k | i], unique/indices[k], unique/values[k], unique/counts[k | i], "
-        "unique/inverse[i | j]",
-    ),
+    **{
+        name: (lambda x, f=name: getattr(fl, f)(x, 3), {"x": fl.f32("features")}, stages.replace("unique/", f"{name}/"))
+        for name, stages in UNIQUE.items()
+    },
     "embedding": (lambda k, w: fl.embedding(k, w), {"k": IDS, "w": fl.f32(100, "features=8")}, "embedding[n t features]"),
     "one_hot": (lambda k: fl.one_hot(k, 5), {"k": IDS}, "one_hot[n t c]"),
     "arange": (lambda: fl.arange(5), {}, "arange[i]"),

@@ -255,7 +255,7 @@ NETWORKS: dict[str, tuple[str, Callable[..., Any]]] = {
         for fn in (unfold, batch_norm, instance_norm, group_norm, layer_norm, rms_norm, local_response_norm, cosine_similarity, grid_sample)
     },
     "nn.functional.scaled_dot_product_attention": ("attention", attention), "nn.functional.interpolate": ("resize", interpolate),
-    **{f"fft.{n}": (n, transform(getattr(fl, n))) for n in ("fft", "ifft", "rfft", "irfft")},
+    **{f"fft.{n}": (n, transform(getattr(fl, n))) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
     **{f"fft.{n}": (n, transforms(getattr(fl, n))) for n in ("fftn", "ifftn", "rfftn", "irfftn")},
     **{f"fft.{n}": (n, transforms(getattr(fl, n), (-2, -1))) for n in ("fft2", "ifft2")},
     "fft.fftshift": ("fftshift", lambda x, dim=None: fl.fftshift(x, dim)),

@@ -22,7 +22,9 @@ _LISTS = {
         "affine_grid", "fold", "global_avg_pool1d", "global_avg_pool2d", "global_avg_pool3d", "global_max_pool1d", "global_max_pool2d",
         "global_max_pool3d", "lp_pool1d", "lp_pool2d", "segment_max", "segment_mean", "segment_min", "segment_sum",
     ],
-    "its result has the extent that it counts, here a declared one": ["histogram", "nonzero", "unique"],
+    "its result has the extent that it counts, here a declared one": [
+        "histogram", "nonzero", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    ],
     "it has no operand to differentiate by": [
         "arange", "asarray", "cast", "empty", "empty_like", "eye", "fftfreq", "full", "full_like", "linspace", "ones", "ones_like",
         "rfftfreq", "zeros", "zeros_like",
