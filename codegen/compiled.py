@@ -47,6 +47,7 @@ EMISSION = (
     "positive_divisors",
     "real_functions",
     "statements",
+    "streaming",
     "synchronising",
     "transcendental",
     "tvm_adapter",

@@ -139,6 +139,7 @@ EXAMPLES: dict[str, Example] = {
         "rows: [{compute_at: {stage: blur, axis: y}}]",
         "rows: [{compute_at: {stage: blur, axis: y}}, {align: {axis: x, bytes: 64}}]",
     ),
+    "stream": Example(image_sums, _IMAGE, "out: [{vectorize: {axis: x, width: 16}}]", "out: [{vectorize: {axis: x, width: 16}}, stream]"),
     "prefetch": Example(image_sums, _IMAGE, "", "out: [{prefetch: {read: image, axis: y, ahead: 2}}]"),
     "pack": Example(product, _MATRICES, "", "product: [{pack: {tensor: w, sizes: {j: 8}, order: [j, k], into: w_packed}}]"),
     "cache": Example(

@@ -17,7 +17,7 @@ from fluorite.algo.linear import bounds, is_index
 from fluorite.algo.rewriting import landings, walk
 from fluorite.schedule.intrinsics import WARP
 
-from . import fragments, synchronising
+from . import fragments, streaming, synchronising
 from .casting import cast, constant, rounded
 from .intrinsics import INTRINSICS
 from .narrow_floats import FORMATS
@@ -69,9 +69,10 @@ class _Emitter:
         self.memo: dict[Expr, Any] = {}
         self.registers: set[int] = set()  # buffers of which each thread has one element
         self.ranges: dict[Axis, Extent] = {}
+        self.streamed = {b.id for b in kernel.outputs if b.streamed}
 
     def function(self) -> Any:
-        body = self.statement(self.kernel.body)
+        body = self.finished(self.statement(self.kernel.body))
         parameters = [self.buffers[b.id] for b in self.kernel.arguments] + list(self.symbols.values())
         f = tirx.PrimFunc(parameters, body)
         f = f.with_attr("global_symbol", self.kernel.name)
@@ -86,6 +87,10 @@ class _Emitter:
         stored = FORMATS[b.dtype].storage if b.dtype in NARROW else b.dtype
         return tirx.decl_buffer(shape, stored, _identifier(b.name), scope=scope, data_alignment=alignment)
 
+    def finished(self, body: Any) -> Any:
+        """The body of a kernel or a thread, after which others see what it has stored."""
+        return tirx.SeqStmt([body, streaming.finished()]) if self.streamed else body
+
     # ------------------------------------------------------------ statements
     def statement(self, s: Statement) -> Any:
         match s:
@@ -95,6 +100,7 @@ class _Emitter:
                 return tirx.SeqStmt(self.flat(s))
             case Store():
                 value = self.stored(s.value, self.dtypes[s.buffer])
+                value = streaming.marked(value) if s.buffer in self.streamed else value
                 return tirx.BufferStore(self.buffers[s.buffer], value, self.place(s.buffer, s.index))
             case Fetch():
                 return tirx.Evaluate(prefetch(self.buffers[s.buffer][tuple(self.index(i) for i in s.index)]))
@@ -170,6 +176,7 @@ class _Emitter:
         n, count = s.lanes, len(s.parts)
         parts = [self.vector(b, [], n) for b in s.parts]
         together = tirx.Shuffle(parts, [_lane(p * n + i) for i in range(n) for p in range(count)])
+        together = streaming.marked(together) if s.target in self.streamed else together
         return tirx.BufferStore(self.buffers[s.target], together, [*outer, _ramp(last, n * count)])
 
     def repeated(self, s: While) -> Any:
@@ -189,6 +196,7 @@ class _Emitter:
             self.ranges[s.var] = end
         self.vars[s.var] = var = tirx.Var(_identifier(s.name), "int64")
         body = self.statement(s.body)
+        body = self.finished(body) if s.kind == "parallel" else body
         self.memo = saved
         if s.kind in LOOP_KIND:
             return tirx.For(var, low, extent, LOOP_KIND[s.kind], body)

@@ -1,6 +1,6 @@
 """exp, sin and the like as operations of TVM's: calls until loops are vectors. Then, on processors, each becomes a call of our own function
 of that many lanes, which LLVM inlines; on devices, the device's own. As TVM expressions our functions would grow exponentially in its
-simplifier when nested. Vector reads of scattered elements become calls in the same pass.
+simplifier when nested. Vector reads of scattered elements and stores past the caches become calls in the same pass.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import gathers, lookups
+from . import gathers, lookups, streaming
 from .device_c import PREFIX
 from .dot_products import FUNCTIONS as DOTS
 from .float_operations import lowered
@@ -96,10 +96,15 @@ def own_functions() -> Any:
         wanted: set[tuple[str, str, int]] = set()
         gathered: set[gathers.Key] = set()
         looked_up: set[lookups.Key] = set()
+        streams, stores = set[Any](), set[streaming.Key]()
         target = f.attrs["target"]
 
         def own(call: Any) -> Any:
             name = _NAMES.get(getattr(call.op, "name", ""))
+            if streaming.is_mark(call):
+                return call.args[0]
+            if streaming.finishes(call):
+                streams.add(call)
             if name is None:
                 return call if (found := lowered(call)) is None else found
             dtype = call.ty.dtype
@@ -114,12 +119,20 @@ def own_functions() -> Any:
                 gathered.add(found[1])
             return load if found is None else found[0]
 
-        body = tvm_ffi.structural_map(f.body, [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, scattered)])
-        if not (wanted or gathered or looked_up):
+        def past_caches(store: Any) -> Any:
+            found = streaming.streamed(store)
+            if found is not None:
+                stores.add(found[1])
+            return store if found is None else found[0]
+
+        body = tvm_ffi.structural_map(f.body, (tirx.BufferStore, past_caches))  # before the marks go
+        body = tvm_ffi.structural_map(body, [(tvm.ir.Call, own), (tvm.ir.expr.TensorLoad, scattered)])
+        if not (wanted or gathered or looked_up or streams):
             return f.with_body(body)
         texts = [definitions(wanted, _cpu(f))]
         texts += [gathers.definition(*g) for g in sorted(gathered)]
         texts += [lookups.definition(*t) for t in sorted(looked_up)]
+        texts += [streaming.definitions(stores, target)] if streams else []
         text, body = _apart(_declared_once("\n".join(texts)), body, users)
         carried = tvm.ir.StringImm(text)
         return f.with_body(tirx.AttrStmt(carried, "pragma_import_llvm", carried, body))

@@ -20,6 +20,7 @@ class Buffer:
     thread's part of what a warp holds), lanes (a register of each thread).
 
     `rotates`: its first dimension is parts that are written in turn; in shared memory the kernel has barriers of its own for it.
+    `streamed`: what is stored goes past the caches.
     """
 
     id: int
@@ -28,6 +29,7 @@ class Buffer:
     shape: tuple[Extent, ...]
     memory: str = "global"
     rotates: bool = False
+    streamed: bool = False
 
 
 @dataclass(frozen=True)
@@ -264,7 +266,9 @@ class Kernel:
         return self._text("", {i: f"%{n}" for n, i in enumerate(found)})
 
     def _text(self, name: str, names: Mapping[int, str]) -> str:
-        head = ", ".join(f"{names[b.id]}: {b.dtype}[{', '.join(map(str, b.shape))}]" for b in self.arguments)
+        head = ", ".join(
+            f"{names[b.id]}: {b.dtype}[{', '.join(map(str, b.shape))}]{' past the caches' * b.streamed}" for b in self.arguments
+        )
         return f"kernel {name}({head})\n" + "\n".join(_lines(self.body, 1, names, {}))
 
 

@@ -35,6 +35,7 @@ from .directives import (
     StageIn,
     StoreAt,
     StoreIn,
+    Stream,
     Tensorize,
     Tile,
     Unroll,
@@ -86,7 +87,7 @@ __all__ = [
     "ParameterFuse", "ParameterServer", "Parameters", "Pipeline", "Place", "Pow2", "Precision", "PrecisionOverride",
     "Prefetch", "Range", "Ref",
     "Reorder", "Rfactor", "Role", "Runtime", "ScheduleEntry", "Selector", "Shard", "Sizes", "SoftwarePipeline", "Split",
-    "StageIn", "StoreAt", "StoreIn", "Table", "Target", "Tensorize", "Tile", "Tune", "Unroll", "Variant", "Vectorize", "assign",
+    "StageIn", "StoreAt", "StoreIn", "Stream", "Table", "Target", "Tensorize", "Tile", "Tune", "Unroll", "Variant", "Vectorize", "assign",
     "autos_of", "bind", "bound", "defaults", "describe", "entries_of", "fill", "holes_of", "label", "parse_selector", "plain",
     "plan_schema", "presets", "satisfies", "select", "summary",
 ]  # fmt: skip

@@ -189,6 +189,10 @@ CODES: dict[str, str] = {
         "compute_with makes one nest of the loops of two stages. Neither needs the other, both are computed at the same place, and their "
         "loops agree in extent and kind, outermost first, down to the one that is named, which lies outside the vectors."
     ),
+    "P267": (
+        "stream writes a stage past the caches, element by element and each once: a result, or what only other kernels read. What is added "
+        "up in place, or handed on from one step to the next, is read again at once."
+    ),
     "P270": (
         "The stages of a recurrence or loop are one kernel on a GPU, computed step by step or turn by turn. Blocks do not wait for one "
         "another, so there is one, or they are dealt axes along which the stages never meet, in all of them alike. The stages hand on "

@@ -23,6 +23,7 @@ from .directives import (
     SoftwarePipeline,
     StoreAt,
     StoreIn,
+    Stream,
     Tensorize,
 )
 from .intrinsics import INTRINSICS, available
@@ -46,6 +47,8 @@ def _problem(s: Stage, d: Directive, machine: Machine) -> Problem | None:
             try_ = (f"gpu_blocks: [{axis}]",)
         case Prefetch() if gpu:
             asked, why, try_ = "prefetch on a GPU", "a GPU runs other threads while one waits for memory", ("stage_in and fetch",)
+        case Stream() if gpu:
+            asked, why, try_ = "stream on a GPU", "its threads write whole lines together, which nothing reads before", ("leave it out",)
         case StoreAt() | Fold() if gpu:
             asked, why = f"{d.label()} on a GPU", "iterations run at the same time there, so none can use what one before it made"
             try_ = ("store_in: shared", "target: {kind: llvm}")

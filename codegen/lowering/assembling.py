@@ -18,6 +18,8 @@ def roots(work: Context) -> Statement:
     done: list[Statement] = []
     checks.check_results(work)
     checks.check_readers(work)
+    for s in work.plan.stages:
+        storing.streamed(work, s)
     if work.plan.gpu:
         work.problems += legality.kernel_shape([s for s in work.plan.stages if s.id not in work.plan.placements], work.plan.directives)
     if work.problems:
@@ -47,7 +49,9 @@ def kernel(work: Context, body: Statement) -> Kernel:
     for i in outside:
         t = work.graph[i]
         inputs.append(Buffer(i, t.name, t.dtype, t.shape))
-    outputs = [Buffer(s.id, s.name, s.dtype, s.extents) for s in work.plan.stages if s.id in work.plan.outputs]
+    outputs = [
+        Buffer(s.id, s.name, s.dtype, s.extents, streamed=storing.streamed(work, s)) for s in work.plan.stages if s.id in work.plan.outputs
+    ]
     symbols = dict.fromkeys(n for s in work.plan.stages for n in symbols_in(s))
     symbols |= dict.fromkeys(n for b in (*inputs, *outputs) for e in b.shape for n in symbols_of(e))
     return Kernel(

@@ -9,8 +9,9 @@ from fluorite.algo.dtypes import held
 from fluorite.algo.errors import PlanError
 from fluorite.algo.extent import Extent, ceildiv
 from fluorite.algo.stages import Stage
-from fluorite.schedule.directives import Align, StoreIn
+from fluorite.schedule.directives import Align, StoreIn, Stream
 from fluorite.schedule.regions import Interval
+from fluorite.schedule.unscheduled import scatters, sorts
 
 from ..gpu import legality
 from ..statements import Buffer
@@ -66,3 +67,21 @@ def aligned(work: Context, s: Stage, shape: tuple[Extent, ...]) -> tuple[Extent,
         raise PlanError([d.at(field).problem("P263", asked, problem, ("leave align out",), path=s.path, source=s.source)])
     elements = d.bytes // size
     return (*shape[:-1], ceildiv(shape[-1], elements) * elements)
+
+
+def streamed(work: Context, s: Stage) -> bool:
+    """Whether what is stored of s goes past the caches. Raises PlanError P267."""
+    d = next((d for d in work.plan.directives.get(s.id, ()) if isinstance(d, Stream)), None)
+    if d is None:
+        return False
+    if s.id not in work.plan.outputs:
+        why = "its readers are in the same kernel, which the caches are for"
+    elif s.id in work.graph.updates:
+        why = "it is the new value of state, which is stored over the old one"
+    elif s.clock is not None or s.turn is not None or scatters(s, work.plan.gpu) or sorts(s, work.plan.gpu):
+        why = "it reads again what it has stored"
+    elif s.reduction is not None:
+        why = "a reduction adds up in the place where it is stored; cache: acc leaves a stage that only stores"
+    else:
+        return True
+    raise PlanError([d.at().problem("P267", f"stream of {s.name}", why, ("leave stream out",), path=s.path, source=s.source)])

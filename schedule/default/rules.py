@@ -26,6 +26,7 @@ from .joint_passes import joint_passes
 from .kernels import Directives
 from .one_nest import run_together
 from .siblings import Family, families
+from .streams import streams
 
 _STRIP_WINDOW = 64
 
@@ -56,6 +57,7 @@ def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]
         if chosen.free(s):
             schedule_kernel(chosen, s)
     run_together(chosen, [f for f in related if f not in of_one_pass])
+    chosen.directives |= streams(chosen.graph, chosen.directives)
     return {**chosen.directives, **{path: (d, *chosen.directives.get(path, ())) for path, d in first.items()}}
 
 

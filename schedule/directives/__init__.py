@@ -7,7 +7,7 @@ from .gpu import Fetch, GpuBlocks, GpuLanes, GpuThreads, GpuVthreads, GpuWarps
 from .loops import ComputeAt, ComputeInline, ComputeRoot, ComputeWith, Fuse, Parallel, Reorder, Split, StoreIn, Tile, Unroll, Vectorize
 from .pipelining import SoftwarePipeline
 from .rewrites import Cache, FindBest, Pack, Rfactor, StageIn
-from .storage import Align, Fold, Layout, Pad, Prefetch, StoreAt
+from .storage import Align, Fold, Layout, Pad, Prefetch, StoreAt, Stream
 from .tensorizing import Tensorize
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "StageIn",
     "StoreAt",
     "StoreIn",
+    "Stream",
     "Tensorize",
     "Tile",
     "Unroll",

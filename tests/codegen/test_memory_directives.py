@@ -1,4 +1,5 @@
-"""align and prefetch: values stay, rows begin where they are asked to, lines are asked for, and what cannot be is refused."""
+"""align, prefetch and stream: values stay, rows begin where they are asked to, lines are asked for, stores go past the caches, and what
+cannot be is refused."""
 
 # ruff: noqa: E501 (one case a line)
 from __future__ import annotations
@@ -93,6 +94,43 @@ def test_refusals(plan: str, words: str) -> None:
     with pytest.raises(PlanError) as refused:
         lowered(blur, BLUR, plan)
     assert words in str(refused.value)
+
+
+WIDE = "schedule: {out: [{vectorize: {axis: x, width: 16}}, stream]}"
+
+
+@pytest.mark.parametrize(("dtype", "past"), [(fl.f32, True), (fl.f64, True), (fl.u8, False), (fl.boolean, False)])
+def test_vectors_of_whole_lines_go_past_the_caches(dtype: Any, past: bool) -> None:
+    """Into rows that begin anywhere, in parallel, from any address."""
+    g = fl.trace(lambda a: fl.stage(lambda y, x: a[y, x] if dtype is fl.boolean else a[y, x] + a[y, x], name="out"), None, inputs={"a": dtype("h", "w")})
+    plan = ExecutionPlan.from_yaml(WIDE.replace("[{", "[{parallel: y}, {"))
+    made = driver.lower_variants(g, driver.prepared(plan, g)[0], resolve_target(Target(cpu="skylake-avx512")))[0]
+    module = compile_functions({k.name: emit(k) for k in made.kernels}, resolve_target(Target(cpu="skylake-avx512")).dict()).mod
+    code = module.inspect_source("s")
+    assert ("vmovnt" in code) == past and "sfence" in code
+    model = fl.compile(g, plan)
+    for h, w in [(1, 1), (3, 16), (16, 17), (7, 64), (2, 333)]:
+        a = (np.random.default_rng(w).random((h, w)) * 100).astype(dtype.dtype_name)
+        np.testing.assert_array_equal(model(a), g.run(a))
+
+
+def twice(image: Any) -> Any:
+    return fl.stage(lambda y, x: image[y, x] * 2, name="rows"), fl.stage(lambda y: fl.sum(lambda x: image[y, x]), name="out")
+
+
+@pytest.mark.parametrize(
+    ("f", "inputs", "plan", "words"),
+    [
+        (blur, BLUR, f"schedule: {{{ROWS}, stream], {OUT}]}}", "its readers are in the same kernel"),
+        (twice, BLUR, "schedule: {out: [stream]}", "a reduction adds up in the place"),
+        (lambda a: fl.bincount(a, 8, name="out"), {"a": fl.i32("n")}, "schedule: {out: [stream]}", "it reads again what it has stored"),
+        (twice, BLUR, "{target: {kind: cuda, arch: sm_90}, schedule: {rows: [{gpu_blocks: [y]}, {gpu_threads: [x]}, stream]}}", "P250]: stream on a GPU"),
+    ],
+)  # fmt: skip
+def test_streams_that_are_refused(f: Any, inputs: Any, plan: str, words: str) -> None:
+    with pytest.raises(PlanError) as refused:
+        lowered(f, inputs, plan)
+    assert words in str(refused.value) and ("P267" in str(refused.value) or "P250" in words)
 
 
 def test_a_prefetch_that_never_moves_is_refused() -> None:

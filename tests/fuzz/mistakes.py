@@ -124,6 +124,7 @@ STEPS = [
     "layout: [x]",
     "align: {axis: x, bytes: 64}",
     "align: {axis: x, bytes: 3}",
+    "stream",
     "prefetch: {read: image, axis: y, ahead: 4}",
     "cache: acc",
     "cache: {into: ''}",

@@ -33,6 +33,7 @@ from fluorite.schedule import (
     StageIn,
     StoreAt,
     StoreIn,
+    Stream,
     Tile,
     Unroll,
     Vectorize,
@@ -149,6 +150,8 @@ def _schedule(m: _Maker, s: Stage) -> None:
     nest = _marked(m, s, _shaped(m, s, nest, ds), ds)
     if place is not None and s.axes and m.chance(0.15):
         ds.append(Align(axis=s.axes[-1].name, bytes=m.rng.choice([8, 32, 64])))
+    if place is None and s.reduction is None and m.chance(0.1):
+        ds.append(Stream())
     if s.sources and nest.loops and m.chance(0.1):
         read = m.graph[m.rng.choice(sorted(s.sources))].name
         ds.append(Prefetch(read=read, axis=m.rng.choice(nest.names[:2]), ahead=m.rng.choice([1, 2, 5])))

@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 import pytest
-from fluorite.schedule import Cache, ComputeAt, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Unroll, Vectorize
+from fluorite.schedule import Cache, ComputeAt, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Stream, Unroll, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.machine import Machine
 from fluorite.schedule.scheduled import Scheduled, apply
@@ -225,3 +225,16 @@ def test_sums_down_the_columns_have_columns_in_the_lanes_whatever_they_read_of_a
 
     made = scheduled(weights, g=F(512, 512), x=F(512, 512), mean=F(512), var=F(512))
     assert Cache in kinds(made) and Rfactor not in kinds(made)
+
+
+@pytest.mark.parametrize(("rows", "past"), [(512, False), (4096, True), ("h", False)])
+def test_large_results_go_past_the_caches(rows: Any, past: bool) -> None:
+    def lighter(image: Any) -> Any:
+        return fl.stage(lambda y, x: image[y, x] + 1, name="lighter")
+
+    def centred(image: Any) -> Any:
+        return fl.stage(lambda y, x: image[y, x] + 1, name="lighter"), fl.stage(lambda y: fl.sum(lambda x: image[y, x]), name="sums")
+
+    assert (Stream in kinds(scheduled(lighter, image=F(rows, 1024)))) == past
+    assert Stream not in kinds(scheduled(lambda image: fl.sum(lighter(image)), image=F(rows, 1024)))
+    assert (Stream() in scheduled(centred, image=F(rows, 1024)).chosen["centred/lighter"]) == past
