@@ -9,7 +9,10 @@ from typing import Any
 
 os.environ.setdefault("TVM_NUM_THREADS", str(os.cpu_count() or 1))  # TVM's own default is half the cores
 
-import tvm  # type: ignore[import-untyped]
+from .lean_tvm import lean_import, load_device_backends
+
+with lean_import():
+    import tvm  # type: ignore[import-untyped]
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.support.cc import create_shared  # type: ignore[import-untyped]
@@ -241,6 +244,7 @@ def as_tensor(array: Any) -> Any:
 
 def split_for_device(functions: dict[str, Any], target: dict[str, Any]) -> tuple[Any, list[tuple[Any, Any]]]:
     """Host module and (device module, target) pairs of GPU functions, ready for code generation."""
+    load_device_backends()
     _, finish_host, finish_device = _registered()
     module = tirx.transform.BindTarget(Target(target).with_host(host_target()))(tvm.IRModule(functions))
     host, devices = _build.split_host_device_mods(pipeline(gpu=True)(module))
