@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fluorite.algo.errors import BuildError, Problem
-from fluorite.algo.extent import to_json
+from fluorite.algo.extent_json import to_json
 from fluorite.algo.printing import show
 
 from ..emit import argument_names

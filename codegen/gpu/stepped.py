@@ -18,8 +18,8 @@ from fluorite.schedule.directives import GpuBlocks, GpuThreads
 from fluorite.schedule.independent import independent
 from fluorite.schedule.nest import BLOCK, THREAD, Loop, Nest
 
-from .legality import Directives, place_of
 from .nests import lanes_of
+from .problems import Directives, place_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from fluorite.schedule.passes import LAST
 
 from ..allocation import hoist_allocations
 from ..common_parts import common_once
-from ..gpu import legality, nests, vthreads
+from ..gpu import memory_legality, nests, vthreads
 from ..interleaving import interleaved
 from ..masked_lanes import selected
 from ..partition import partition
@@ -54,7 +54,7 @@ def lower(
     if plan.gpu:
         body, shared = nests.hoisted(body)
         body = vthreads.written_out(body)
-        work.problems += legality.shared_bytes(plan.stages[-1], shared, plan.directives)
+        work.problems += memory_legality.shared_bytes(plan.stages[-1], shared, plan.directives)
     if work.problems:
         return None, list(dict.fromkeys(work.problems)), work.nests
     for name, change in PASSES.items():

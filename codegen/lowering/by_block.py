@@ -13,7 +13,7 @@ from fluorite.schedule.nest import BLOCK, THREAD, Loop
 from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import unscheduled
 
-from ..gpu import legality, nests, stepped
+from ..gpu import legality, memory_legality, nests, stepped
 from ..statements import Barrier, For, If, Statement, sequence
 from . import evaluating, guarding, logic, looping, placing
 from .context import Context, Placed
@@ -33,7 +33,7 @@ def enter(work: Context, stages: Sequence[Stage]) -> None:
         found[s.id] = nests.arranged(nest)
         work.problems += legality.any_nest(s, found[s.id], work.plan.directives.get(s.id, ()), work.native)
         work.problems += legality.block_size(s, found[s.id], work.plan.directives.get(s.id, ()))
-    work.problems += [p for s in stages for p in legality.no_sharing(s, work.plan.placements, work.plan.directives, work.by_id)]
+    work.problems += [p for s in stages for p in memory_legality.no_sharing(s, work.plan.placements, work.plan.directives, work.by_id)]
     if work.problems:
         raise PlanError(work.problems)
     work.stepped, work.lanes = stepped.together(stages, found, work.plan.directives)

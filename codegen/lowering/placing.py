@@ -16,7 +16,7 @@ from fluorite.schedule.regions import Box
 from fluorite.schedule.shaping import shape
 from fluorite.schedule.unscheduled import scatters, sorts, unscheduled
 
-from ..gpu import legality, nests
+from ..gpu import legality, memory_legality, nests
 from . import checks, logic, scattering
 from .context import Context, Placed
 
@@ -111,7 +111,7 @@ def on_gpu(work: Context, s: Stage, nest: Nest) -> Nest:
         work.lanes = nests.lanes_of(nest)
         work.problems += legality.root_nest(s, nest, ds)
     else:
-        work.problems += legality.moved_nest(s, nest, ds, work.storage[s.id][0].memory, in_all_threads(work), work.lanes)
+        work.problems += memory_legality.moved_nest(s, nest, ds, work.storage[s.id][0].memory, in_all_threads(work), work.lanes)
     if work.problems:
         raise PlanError(work.problems)
     return nest
@@ -140,7 +140,7 @@ def gpu_memory(work: Context, s: Stage) -> str:
     ds = work.plan.directives.get(s.id, ())
     chosen = next((d.memory for d in ds if isinstance(d, StoreIn)), None)
     if chosen == "global":
-        raise legality.not_in_kernel(s, ds)
+        raise memory_legality.not_in_kernel(s, ds)
     if chosen is None:
         dealt = any(isinstance(d, GpuThreads | GpuLanes | GpuWarps | Fetch) for d in ds)
         return "local" if in_all_threads(work) and not dealt else "shared"

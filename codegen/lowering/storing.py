@@ -13,7 +13,7 @@ from fluorite.schedule.directives import Align, StoreIn, Stream
 from fluorite.schedule.regions import Interval
 from fluorite.schedule.unscheduled import scatters, sorts
 
-from ..gpu import legality
+from ..gpu import memory_legality
 from ..statements import Buffer
 from .context import Context
 
@@ -29,7 +29,7 @@ def stored_in(work: Context, s: Stage, memory: str, stored: Sequence[Interval]) 
         shape = (work.slots[s.id][1], *shape)
     buffer = Buffer(s.id, s.name, held(s.dtype) if memory == "local" else s.dtype, shape, memory, rotates)
     if work.plan.gpu and not all(isinstance(n, int) for n in buffer.shape):
-        raise legality.symbolic(s, buffer.shape, work.plan.directives.get(s.id, ()))
+        raise memory_legality.symbolic(s, buffer.shape, work.plan.directives.get(s.id, ()))
     if memory == "local" and not all(isinstance(n, int) for n in buffer.shape):
         d = next(d for d in work.plan.directives[s.id] if isinstance(d, StoreIn))
         raise PlanError(

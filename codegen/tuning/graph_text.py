@@ -12,7 +12,8 @@ from fluorite.algo.clock import Clock
 from fluorite.algo.combiners import Combiner
 from fluorite.algo.errors import BuildError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Scalar, Size, axis
-from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol, to_json
+from fluorite.algo.extent import Dim, Extent, floordiv, maximum, minimum, symbol
+from fluorite.algo.extent_json import to_json
 from fluorite.algo.externs import found_again
 from fluorite.algo.graph import Graph, Method
 from fluorite.algo.stages import Extern, Leaf, Reduction, Stage, Turn

@@ -65,3 +65,7 @@ def numbers(*shape: int, seed: int = 0, dtype: str = "float32") -> np.ndarray:
     if dtype.startswith("complex"):
         return (generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
     return generator.standard_normal(shape).astype(dtype)
+
+
+def complex_numbers(*shape: int, seed: int = 0, dtype: str = "complex64") -> np.ndarray:
+    return numbers(*shape, seed=seed, dtype=dtype)

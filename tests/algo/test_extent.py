@@ -20,8 +20,8 @@ from fluorite.algo.extent import (
     substitute,
     symbol,
     symbols_of,
-    to_json,
 )
+from fluorite.algo.extent_json import to_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

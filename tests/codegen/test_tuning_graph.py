@@ -8,7 +8,8 @@ from pathlib import Path
 
 import fluorite as fl
 import numpy as np
-from fluorite.algo.extent import evaluate, floordiv, maximum, minimum, symbol, to_json
+from fluorite.algo.extent import evaluate, floordiv, maximum, minimum, symbol
+from fluorite.algo.extent_json import to_json
 from fluorite.algo.interpreter import run
 from fluorite.codegen.lowered import structure_hash
 from fluorite.codegen.tuning.graph_text import extent_of, graph_data, graph_of

@@ -17,10 +17,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from .lockstep_memory import Array, Memory, WatchedMemory, watched
+
 Copied = tuple[Any, Array, Array, Array]
 """What an asynchronous copy writes, and where: buffer, index, values, threads."""
-SEVERAL, NOBODY = -2, -1
 TURNS = 10_000
 BARRIER, SHUFFLE = "fluorite_barrier", "fluorite_shuffle"
 
@@ -73,29 +73,7 @@ class Planted:
     barriers: dict[Any, int] = field(default_factory=dict)
 
 
-@dataclass
-class Memory:
-    """`last` writer and reader of every element, and the epochs of these."""
-
-    name: str
-    kind: str
-    data: Array
-    written: Array
-    writer: Array = field(default_factory=lambda: np.empty(0))
-    write_epoch: Array = field(default_factory=lambda: np.empty(0))
-    reader: Array = field(default_factory=lambda: np.empty(0))
-    read_epoch: Array = field(default_factory=lambda: np.empty(0))
-
-
-def shared(name: str, size: int, dtype: str) -> Memory:
-    return Memory(name, "shared", np.zeros(size, dtype), np.zeros(size, bool), *_nobody(size, 4))
-
-
-def _nobody(size: int, arrays: int) -> list[Array]:
-    return [np.full(size, NOBODY) for _ in range(arrays)]
-
-
-class Block:
+class Block(WatchedMemory):
     """One block of a launch."""
 
     def __init__(
@@ -106,25 +84,16 @@ class Block:
         planted: Planted | None = None,
         touched: dict[int, list[Array]] | None = None,
     ) -> None:
+        super().__init__(int(np.prod(list(threads.values()), dtype=int)), tuple(blocks.values()), {} if touched is None else touched)
         self.planted = planted or Planted()
-        self.number, self.touched = tuple(blocks.values()), {} if touched is None else touched
         self.values: dict[Any, Any] = dict(values)
-        self.count = int(np.prod(list(threads.values()), dtype=int))
-        self.threads = np.arange(self.count)
         self.tags: dict[str, Any] = {}
         rest = self.threads
         for lane in "xyz":
             n = threads.get(f"threadIdx.{lane}", 1)
             self.tags[f"threadIdx.{lane}"], rest = (rest % n)[:, None], rest // n
         self.tags |= {tag: np.array([[n]]) for tag, n in blocks.items()}
-        self.memory: dict[Any, Memory] = {}
-        self.epochs = {"shared": 0, "global": 0}
-        self.faults: list[str] = []
         self.copies: list[list[Copied]] = [[]]  # groups, the newest last, which is still open
-
-    def fault(self, what: str) -> None:
-        if len(self.faults) < 10:
-            self.faults.append(what)
 
     # ------------------------------------------------------------ statements
     def run(self, s: Any, active: Array) -> None:
@@ -143,7 +112,7 @@ class Block:
             case "DeclBuffer":
                 found = self.values[s.data if s.data is not None else s.buffer.data]
                 if not isinstance(found, Memory):
-                    found = Memory(s.buffer.name, "global", found, np.ones(found.size, bool), *_nobody(found.size, 4))
+                    found = watched(s.buffer.name, "global", found, np.ones(found.size, bool))
                 self.memory[s.buffer] = found
             case "For":
                 low, extent = (np.broadcast_to(self.value(e, active), (self.count, 1)) for e in (s.min, s.extent))
@@ -246,7 +215,7 @@ class Block:
     def allocate(self, b: Any) -> None:
         size = int(np.prod([int(n) for n in b.shape], dtype=int)) - (b.name == self.planted.short)
         if b.scope().startswith("shared"):
-            self.memory[b] = shared(b.name, size, str(b.dtype))
+            self.memory[b] = watched(b.name, "shared", np.zeros(size, str(b.dtype)), np.zeros(size, bool))
         else:
             self.memory[b] = Memory(b.name, "local", np.zeros((self.count, size), str(b.dtype)), np.zeros((self.count, size), bool))
         self.values[b.data] = self.memory[b]
@@ -304,83 +273,6 @@ class Block:
             self.fault(f"a shuffle over {distance} lanes in which some threads take no part")
             return values
         return values[other]
-
-    # ------------------------------------------------------------ memory
-    def element(self, b: Any, index: Any, active: Array, doing: str) -> tuple[Memory, Array, Array]:
-        """The memory, the index clipped to it, and which threads and lanes really access it."""
-        m = self.memory[b]
-        index = np.broadcast_to(index, (self.count, np.shape(index)[-1] if np.ndim(index) else 1))
-        size = m.data.shape[-1]
-        here = np.broadcast_to(active[:, None], index.shape)
-        outside = here & ((index < 0) | (index >= size))
-        if outside.any():
-            t, lane = np.argwhere(outside)[0]
-            self.fault(f"{doing} {m.name}[{int(index[t, lane])}] of {size} by thread {int(t)}")
-        return m, np.clip(index, 0, size - 1), here & ~outside
-
-    def load(self, b: Any, index: Any, active: Array) -> Any:
-        m, at, here = self.element(b, index, active, "read of")
-        if m.kind == "local":
-            rows = self.threads[:, None]
-            if (here & ~m.written[rows, at]).any():
-                self.fault(f"{m.name} is read before it is written")
-            return m.data[rows, at]
-        if m.kind in self.epochs:
-            element, thread = at[here], np.broadcast_to(self.threads[:, None], at.shape)[here]
-            epoch = self.epochs[m.kind]
-            self.between_blocks(m, element, writes=False)
-            if not m.written[element].all():
-                self.fault(f"{m.name} is read before it is written")
-            raced = (m.write_epoch[element] == epoch) & (m.writer[element] != thread)
-            if raced.any():
-                k = int(np.argmax(raced))
-                self.fault(
-                    f"{m.name}[{element[k]}] is read by thread {thread[k]} and written by {m.writer[element[k]]} without a barrier between"
-                )
-            others = (m.read_epoch[element] == epoch) & (m.reader[element] != thread)
-            m.reader[element], m.read_epoch[element] = thread, epoch
-            m.reader[element[others | (m.reader[element] != thread)]] = SEVERAL
-        return m.data[at]
-
-    def store(self, b: Any, index: Any, value: Any, active: Array) -> None:
-        m, at, here = self.element(b, index, active, "write to")
-        value = np.broadcast_to(value, at.shape)[here]
-        element, thread = at[here], np.broadcast_to(self.threads[:, None], at.shape)[here]
-        if m.kind == "local":
-            m.data[thread, element], m.written[thread, element] = value, True
-            return
-        if m.kind in self.epochs:
-            epoch = self.epochs[m.kind]
-            self.between_blocks(m, element, writes=True)
-            for who, epochs, verb in ((m.writer, m.write_epoch, "written"), (m.reader, m.read_epoch, "read")):
-                raced = (epochs[element] == epoch) & (who[element] != thread)
-                if raced.any():
-                    k = int(np.argmax(raced))
-                    self.fault(
-                        f"{m.name}[{element[k]}] is written by thread {thread[k]} and {verb} by {who[element[k]]} without a barrier between"
-                    )
-            m.writer[element], m.write_epoch[element] = thread, epoch
-        if len(np.unique(element)) != len(element):
-            self.fault(f"{m.name}: several threads write one element")
-        m.data[element] = value
-        m.written[element] = True
-
-
-    def between_blocks(self, m: Memory, element: Array, writes: bool) -> None:
-        """Blocks run at the same time, in any order."""
-        if m.kind != "global" or not self.number:
-            return
-        own = hash(self.number) & 0xFFFFFFFF
-        writer, reader = self.touched.setdefault(m.data.ctypes.data, _nobody(m.data.size, 2))
-        for who, verb in ((writer, "written"), *([(reader, "read")] if writes else [])):
-            raced = (who[element] != NOBODY) & (who[element] != own)
-            if raced.any():
-                place, mine = element[int(np.argmax(raced))], "written" if writes else "read"
-                self.fault(f"{m.name}[{place}] is {mine} by a block and {verb} by another")
-        if writes:
-            writer[element] = own
-        else:
-            reader[element] = np.where((reader[element] == NOBODY) | (reader[element] == own), own, SEVERAL)
 
 
 def launch(function: Any, values: Sequence[Any], extents: Mapping[str, int], planted: Planted | None = None) -> list[str]:

@@ -17,7 +17,8 @@ from fluorite.schedule.sections import Target
 
 from .comparing import OPENCL, same
 from .gpu_algorithms import numbers
-from .lockstep import Block, Memory, Planted
+from .lockstep import Block, Planted
+from .lockstep_memory import Memory
 from .test_lockstep import Lockstep
 
 Cases = Sequence[tuple[Any, ...]]
