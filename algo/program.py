@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import os
-import sys
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from .building import Builder, building, constant, placed, raised_at
+from .building import Builder, building, call_site, constant, placed, raised_at
 from .complex import complex_tensor, from_pair, is_complex
+from .declaring import as_function, first_line, inputs_of
 from .dtypes import part_of
-from .errors import AlgorithmError, Problem
+from .errors import AlgorithmError
 from .expr import refuse
 from .extent import symbols_of
 from .graph import Graph, Method, flatten, map_tree
@@ -26,7 +25,7 @@ from .ragged import Ragged, mask_of
 from .stages import Leaf, extents_in
 from .tensor import Direct, Tensor
 from .trace import copied, stage
-from .types import Spec, spec
+from .types import Spec
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,12 @@ def method(
     asks for inputs, and measures no random ones. Raises AlgorithmError for a name that a compiled model has for something else."""
 
     def mark(f: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(f, staticmethod | classmethod | property):
+            why = "a method is called on its Program, for the parameters and state that it reads"
+            raise placed(refuse("A136", f"@fl.method over @{type(f).__name__}", why, "def method(self, ...)"), call_site(), "")
         if (name := getattr(f, "__name__", "")) in TAKEN:
             why = f"a compiled model has something else of this name: model.{name}"
-            raise placed(refuse("A135", f"@fl.method called {name!r}", why, f"{name}_", f"{name}_of"), _first_line(f), name)
+            raise placed(refuse("A135", f"@fl.method called {name!r}", why, f"{name}_", f"{name}_of"), first_line(f), name)
         f.__fluorite_method__ = MethodInfo(batch, training, reader, bool(data_dependent))  # type: ignore[attr-defined]
         return f
 
@@ -81,56 +83,6 @@ def methods_of(program: Program) -> dict[str, Callable[..., Any]]:
         for name, value in vars(cls).items():
             if hasattr(value, "__fluorite_method__"):
                 found[name] = getattr(program, name)
-    return found
-
-
-def inputs_of(fn: Callable[..., Any], given: Mapping[str, Spec] | None = None) -> dict[str, Spec]:
-    """The declared inputs of a function, in order.
-
-    Raises AlgorithmError for a parameter that is neither declared nor has a default.
-    """
-    inner = getattr(fn, "__fluorite_function__", fn)
-    written = inspect.unwrap(inner)  # fl.grad(f) has the annotations of f, which mean what they do where f is
-    try:
-        hints = inspect.get_annotations(inner, eval_str=False)
-        space = dict(vars(sys.modules[inner.__module__])) if inner.__module__ in sys.modules else {}
-        closure = inspect.getclosurevars(written).nonlocals if inspect.isfunction(written) or inspect.ismethod(written) else {}
-        space = {**getattr(written, "__globals__", space), **closure}
-        # operators are models by the inputs given: their own annotations are for type checkers alone
-        wanted = [k for k in hints if k != "return" and not (given and (k in given or inner.__module__.startswith("fluorite.algo.ops.")))]
-        hints = {k: eval(v, space) if isinstance(v := hints[k], str) else v for k in wanted}  # the module's own, as typing does
-    except AlgorithmError:
-        raise
-    except Exception as e:
-        raise refuse("A124", f"the annotations of {inner.__name__}", f"{type(e).__name__}: {e}") from None
-    found: dict[str, Spec] = {}
-    for name, p in inspect.signature(inner).parameters.items():
-        declared = spec((given or {}).get(name) or hints.get(name), name)
-        if declared is not None and p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY):
-            error = refuse(
-                "A125", f"parameter {str(p).split(':')[0]!r}", "an input is one tensor that can be given by position and by name"
-            )
-            raise placed(error, _first_line(inner), inner.__name__)
-        if declared is not None:
-            found[name] = declared
-        elif p.default is inspect.Parameter.empty and name != "self":
-            code = inner.__code__
-            raise AlgorithmError(
-                [
-                    Problem(
-                        "A125",
-                        "algorithm",
-                        source=f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}",
-                        path=inner.__name__,
-                        asked=f"parameter {name!r}",
-                        why="its type is not declared",
-                        try_=(f'{name}: fl.f32[fl.Tensor, "h", "w"]', "a default value"),
-                    )
-                ]
-            )
-    unknown = [k for k in given or {} if k not in found]
-    if unknown:
-        raise refuse("A126", f"inputs {', '.join(unknown)}", f"{inner.__name__} has {', '.join(found) or 'no inputs'}")
     return found
 
 
@@ -170,11 +122,9 @@ def traced(model: Any, method: str | None = None, inputs: Mapping[str, Spec] | N
         name = type(model).__name__
         if not chosen:
             raise refuse("A127", name, "it has no compiled method", "@fl.method above one")
-    elif callable(model):
-        name = model.__name__.strip("<>")
-        chosen = {name: getattr(model, "__fluorite_function__", model)}
     else:
-        raise refuse("A128", repr(model), "a model is a function or a fl.Program")
+        name, fn = as_function(model)
+        chosen = {name: fn}
     if method is not None:
         if method not in chosen:
             raise refuse("A129", f"method {method!r}", f"{name} has {', '.join(chosen)}")
@@ -211,7 +161,7 @@ def _described(method: Method, builder: Builder, fn: Callable[..., Any], model: 
         why = f"{type(model).__name__} has no attribute {info.reader}" if method.inputs else f"{method.name} has no inputs"
         error = refuse("A196", f"@fl.method(reader={info.reader!r})", why, f"self.{info.reader} = fl.data.arrays(...) in __init__")
     if error is not None:
-        raise placed(error, _first_line(fn), method.name)
+        raise placed(error, first_line(fn), method.name)
     return replace(method, batch=info.batch, reader=info.reader, data_dependent=info.data_dependent)
 
 
@@ -224,11 +174,22 @@ def _require_same(builder: Builder, method: str, fn: Callable[..., Any], before:
             path = builder.homes[id(member)]
             why = "only attributes notice that they are assigned, lists and dicts do not"
             error = refuse("A184", f"{path} was replaced in its list or dict", why, "the element's .assign(value)")
-            raise placed(error, _first_line(fn), f"{method}/update/{path}")
+            raise placed(error, first_line(fn), f"{method}/update/{path}")
+
+
+_DEFERRED = (
+    (inspect.iscoroutinefunction, "a coroutine function (async def)"),
+    (inspect.isasyncgenfunction, "an asynchronous generator"),
+    (inspect.isgeneratorfunction, "a generator (it has a yield)"),
+)
+"""Functions whose call runs nothing of them yet."""
 
 
 def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: Mapping[str, Spec] | None) -> Method:
     info = getattr(fn, "__fluorite_method__", None)
+    if what := next((w for test, w in _DEFERRED if test(fn)), ""):
+        why = "a method runs once, when it is traced, and returns tensors"
+        raise placed(refuse("A130", f"{name} is {what}", why), first_line(fn), name)
     builder.begin(name, isinstance(info, MethodInfo) and info.training)
     ids, ragged, groups, counts = list[int](), dict[int, int](), dict[Any, tuple[Direct, Tensor]](), set[int]()
     arguments: dict[str, Any] = {}
@@ -255,7 +216,7 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
         end()
     if result is None and not builder.assigned:
         why = "a method returns a tensor, or a tuple, list or dict of them, or it assigns state"
-        raise placed(refuse("A130", f"{name} returns nothing", why), _first_line(fn), name)
+        raise placed(refuse("A130", f"{name} returns nothing", why), first_line(fn), name)
     try:
         _require_plain(result, name, set())
         pairs: set[int] = set()
@@ -264,7 +225,7 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
         kept = {i: _kept(builder, i, updates) for i in flatten(tree)}
         tree = map_tree(kept.__getitem__, tree)
     except AlgorithmError as error:
-        raise placed(error, _first_line(fn), name) from None
+        raise placed(error, first_line(fn), name) from None
     _require_known_symbols(builder, name, ids)
     doc, shown = inspect.getdoc(fn) or "", frozenset(kept[i] for i in pairs)
     return Method(name, tuple(ids), tree, doc, updates, ragged=ragged, counts=frozenset(counts), complex=shown)
@@ -284,12 +245,6 @@ def _kept(builder: Builder, i: int, updates: Mapping[str, int]) -> int:
         return i
     made = copied(Direct(i, found.shape, found.dtype, found.axis_names, found.name, builder), found.name)
     return made.source
-
-
-def _first_line(fn: Callable[..., Any]) -> str:
-    """file:line of a function."""
-    code = getattr(inspect.unwrap(fn), "__code__", None)
-    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
 
 
 def _require_plain(result: Any, name: str, above: set[int]) -> None:

@@ -125,6 +125,9 @@ class Tensor(OwnOperators, Methods):
         why = "its value is known only when the kernel runs"
         raise refuse("A103", f"{self!r} where Python needs a number", why, "the tensor itself, or fl.cast(x, fl.f32)")
 
+    def __format__(self, form: str) -> str:
+        return self._as_number() if form else str(self)
+
     def __setitem__(self, index: Any, value: Any) -> None:
         why = "a tensor does not change: what would be another value is another tensor"
         raise refuse("A106", f"assignment to elements of {self!r}", why, "fl.where(condition, value, x)", "fl.scatter(x, ids, values)")

@@ -23,7 +23,7 @@ from .rewriting import axes_of, rewrite, substitute, unwound, walk, with_operand
 from .scatter import has_identity
 from .stages import Reduction, Stage
 from .tensor import Direct, Tensor, body, conjuncts, known_nonnegative
-from .wellformed import axis_parameters, extent_of, name_of, require_elements, require_index, require_own_axes, require_size
+from .wellformed import axis_parameters, extent_of, name_of, require_counts, require_elements, require_index, require_own_axes, require_size
 
 if TYPE_CHECKING:
     from .recurring import Itself
@@ -208,6 +208,7 @@ def _finish(
     if twice:
         raise refuse("A113", f"two axes called {twice!r} in one stage", "a plan could not tell them apart", "rename one")
     mine = {a: extents[a] for a in (*axes, *(reduction.axes if reduction else ()))}
+    require_counts(mine)
     require_size(mine[a] for a in axes)
     value = resolve(value, mine)
     if reduction is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,13 @@ def extent_of(value: Any, axis: str, argument: str) -> Extent:
     raise refuse(
         "A116", f"{argument}={{{axis!r}: {shown}}}", why, f"{argument}={{{axis!r}: 3}}", f"{argument}={{{axis!r}: fl.extent('n')}}"
     )
+
+
+def require_counts(extents: Mapping[Axis, Extent]) -> None:
+    """Raises AlgorithmError where reads leave an axis fewer than no elements."""
+    if short := next(((a.name, e) for a, e in extents.items() if isinstance(e, int) and e < 0), None):
+        why = "its reads lie behind the last elements of what they read"
+        raise refuse("A205", f"axis {short[0]!r} with {short[1]} elements", why, "fl.edge(x) (or reflect, wrap, constant)")
 
 
 def require_size(extents: Iterable[Extent]) -> None:
@@ -151,6 +158,7 @@ __all__ = [
     "extent_of",
     "moved_by",
     "name_of",
+    "require_counts",
     "require_elements",
     "require_index",
     "require_own_axes",

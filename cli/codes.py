@@ -56,6 +56,8 @@ ALGORITHM: dict[str, str] = {
     "A133": "A tensor of another trace stands in this one. Tensors belong to the call of the function that made them.",
     "A134": "A stage has a symbolic extent that no input of its method has, so nothing gives it a value.",
     "A135": "A method is called like something that every compiled model has: grad, steps, parameters, save, plan and others.",
+    "A136": "@fl.method stands over a static method, a class method or a property. It marks methods with self, on which they are called.",
+    "A137": "inputs= says what each input of a function is, such as fl.f32(2, 3); it was given a value, or no mapping.",
     "A140": "A symbolic extent was given a value, and the program has no extent of that name; or a parameter's extent is not a number.",
     "A141": (
         "With these extents some axis of the program would have a negative extent; or an initialiser was given something that it "

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from fluorite.algo.errors import BuildError, Problem
 
+from .output_folder import folder_problems
 from .package_text import MARK, MODULE_NAMES, functions, module_text, stub_text
 from .runtime import Model, weights
 from .runtime.library import RUNTIME, installed_runtime
@@ -43,8 +44,9 @@ def write(
     """
     output = Path(os.path.abspath(output))
     parsed = parse(manifest)
-    if wrong := [*_name_problems(output.name, model_file), *_signature_problems(parsed)] or [*_place_problems(output, force)]:
+    if wrong := [*_name_problems(output.name, model_file), *_signature_problems(parsed)]:
         raise BuildError(wrong)
+    require_place(output, model_file=model_file, force=force)
     runtime = installed_runtime()
     if runtime is None:
         raise BuildError(_problem("B005", f"{RUNTIME} is not installed", "an artefact carries it along", "pip install apache-tvm"))
@@ -60,6 +62,13 @@ def write(
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
     return output
+
+
+def require_place(output: str | Path, *, model_file: Path | None = None, force: bool = False) -> None:
+    """Raises BuildError where `write` would refuse the folder, so that nothing is compiled in vain."""
+    output = Path(os.path.abspath(output))
+    if wrong := [*_name_problems(output.name, model_file)] or [*folder_problems(output, is_artifact, force, model_file)]:
+        raise BuildError(wrong)
 
 
 def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,13 +157,6 @@ def _signature_problems(manifest: Manifest) -> Iterable[Problem]:
         for i in spec.arguments:
             if not i.name.isidentifier() or keyword.iskeyword(i.name):
                 yield _problem("B003", f'{name}: "{i.name}" cannot be the name of an input', "it is no Python name", "rename the input")
-
-
-def _place_problems(output: Path, force: bool) -> Iterable[Problem]:
-    if output.is_symlink() or (output.exists() and not output.is_dir()):
-        yield _problem("B004", f"{output} exists and is no folder", "", "another name")
-    elif output.exists() and not force and not is_artifact(output) and any(output.iterdir()):
-        yield _problem("B004", f"{output} exists", "and fluorite did not write it", "another name", "--force replaces it")
 
 
 def _reason(error: OSError) -> str:

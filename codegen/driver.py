@@ -278,6 +278,7 @@ def build(
         return folder.write(cross_build(graph, chosen, strict=strict), output, force=force)
     if problems := [p for s in graph.stages if (p := lost(s)) is not None]:
         raise BuildError(problems)
+    artifact.require_place(output, model_file=model_file, force=force)
     manifest, library = ready(graph, chosen, cache, strict)
     parameters = parameter_arrays(_as_compiled(chosen, graph), seed)
     if weights is not None:

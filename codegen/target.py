@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -95,7 +96,7 @@ def resolve_target(target: Target, contract: bool = True, threads: int | str = "
 
 
 def _cpu(target: Target, contract: bool, threads: int) -> CodeTarget:
-    name, needed, width = target.cpu, tuple(target.features), 16
+    name, needed, width = target.cpu, tuple(_FLAGS.get(f, f) for f in target.features), 16
     if platform.machine() in ("x86_64", "AMD64"):
         levels = dict(_LEVELS)
         if name == "native":
@@ -112,6 +113,7 @@ def _cpu(target: Target, contract: bool, threads: int) -> CodeTarget:
                     )
                 ]
             )
+        _require_features(target)
         at_least = _flags_of(name)
         needed = tuple(dict.fromkeys((*at_least, *needed)))
         width = next((w for f, w in _VECTOR_BYTES if f in at_least), 16)
@@ -126,14 +128,43 @@ def _cpu(target: Target, contract: bool, threads: int) -> CodeTarget:
     return CodeTarget("llvm", name, needed, machine, tuple(config))
 
 
+def _require_features(target: Target) -> None:
+    """Raises PlanError for a feature of a processor that the code generator does not know."""
+    unknown = [f for f in target.features if _attribute(f) not in _known_features()]
+    if unknown:
+        near = [_FLAGS.get(f, f) for name in unknown for f in get_close_matches(_attribute(name), _known_features(), 2)]
+        asked = f"target: features: {', '.join(unknown)}"
+        why = "the code generator knows no such feature of a processor, and would leave it out silently"
+        raise PlanError([target.place_of("features").problem("P240", asked, why, tuple(near) or ("the names that /proc/cpuinfo has",))])
+
+
+_OTHER_NAMES = {
+    "abm": "lzcnt", "avx_vnni": "avxvnni", "bmi1": "bmi", "pclmulqdq": "pclmul", "pni": "sse3", "rdrand": "rdrnd", "sha_ni": "sha",
+}  # fmt: skip
+
+
 def _attribute(feature: str) -> str:
     """LLVM's name of a feature that /proc/cpuinfo names."""
+    if feature in _OTHER_NAMES:
+        return _OTHER_NAMES[feature]
     match feature.split("_")[0]:
+        case "sse4":
+            return feature.replace("_", ".")
         case "avx512":
             return feature.replace("_", "")
         case "amx":
             return feature.replace("_", "-")
     return feature
+
+
+_FLAGS = {
+    _attribute(f): f
+    for f in (
+        *_OTHER_NAMES, "sse4_1", "sse4_2", "amx_tile", "amx_int8", "amx_bf16", "amx_fp16", "amx_complex", "avx512_bf16", "avx512_bitalg",
+        "avx512_fp16", "avx512_vbmi2", "avx512_vnni", "avx512_vp2intersect", "avx512_vpopcntdq",
+    )
+}  # fmt: skip
+"""What /proc/cpuinfo calls features for which LLVM has another name."""
 
 
 def _flags_of(cpu: str) -> tuple[str, ...]:
@@ -168,6 +199,19 @@ def _detected() -> str:
     return str(tvm.target.codegen.llvm_get_system_cpu())
 
 
+def _known_features() -> frozenset[str]:
+    """The features of all the processors that the code generator knows."""
+    from .tvm_adapter import Target as TvmTarget
+    from .tvm_adapter import tvm
+
+    found: set[str] = set()
+    for cpu in _known_cpus():
+        with TvmTarget({"kind": "llvm", "mcpu": cpu}):
+            found.update(map(str, tvm.target.codegen.llvm_get_cpu_features()))
+    return frozenset(found)
+
+
+@cache
 def _known_cpus() -> frozenset[str]:
     from .tvm_adapter import Target as TvmTarget
     from .tvm_adapter import tvm

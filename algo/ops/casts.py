@@ -56,6 +56,8 @@ def cast(x: Any, dtype: Any, *, name: str | None = None) -> Any:
 
     Real numbers become complex ones with an imaginary part of 0; complex ones do not become real (see fluorite.real, fluorite.abs).
     """
+    if isinstance(dtype, Tensor | Expr):
+        raise refuse("A101", "fl.cast to a tensor", "what is cast comes first, its new type after it", "fl.cast(x, fl.f32)")
     if (part := part_of(dtype)) is not None:
         return complex(cast(real(x), part, name=name), cast(imag(x), part, name=name))
     if holds_complex(x):

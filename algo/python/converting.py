@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 import types
@@ -26,6 +27,8 @@ def converted(fn: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(fn, types.MethodType):
         inner = converted(fn.__func__)
         return fn if inner is fn.__func__ else types.MethodType(inner, fn.__self__)
+    if isinstance(fn, functools.partial):
+        return functools.partial(converted(fn.func), *fn.args, **fn.keywords)
     if not isinstance(fn, types.FunctionType):
         return fn
     code = fn.__code__

@@ -28,6 +28,8 @@ def build(
 ) -> Outcome:
     if output is None:
         raise usage("build", "-o DIR is missing", "-o build/photo_tuned")
+    if name is not None and (not name.strip(".") or Path(name).name != name):
+        raise usage(f"--name {name}", "it is the name to import, not a path", "-o DIR --name NAME writes DIR/NAME")
     from fluorite.codegen import driver
     from fluorite.codegen.diagnosis import every_problem
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from fluorite.algo.extent_json import to_json
 from fluorite.algo.printing import show
 
 from ..emit import argument_names
+from ..output_folder import folder_problems
 from ..statements import For, Kernel, walk
 from .building import CrossBuilt
 
@@ -29,7 +29,7 @@ def write(built: CrossBuilt, output: str | Path, *, force: bool = False) -> Path
     An existing folder is replaced if fluorite wrote it, or with `force`. Raises BuildError, and then leaves nothing behind.
     """
     output = Path(os.path.abspath(output))
-    if wrong := list(_place_problems(output, force)):
+    if wrong := list(folder_problems(output, _ours, force)):
         raise BuildError(wrong)
     temporary: Path | None = None
     try:
@@ -78,13 +78,6 @@ def _launch(k: Kernel) -> dict[str, Any]:
         "blocks": {loop.lane: show(loop.extent) for loop in loops if loop.kind == "block"},
         "threads": {loop.lane: int(show(loop.extent)) for loop in loops if loop.kind == "thread"},
     }
-
-
-def _place_problems(output: Path, force: bool) -> Iterator[Problem]:
-    if output.is_symlink() or (output.exists() and not output.is_dir()):
-        yield _problem("B004", f"{output} exists and is no folder", "", "another name")
-    elif output.exists() and not force and any(output.iterdir()) and not _ours(output):
-        yield _problem("B004", f"{output} exists", "and fluorite did not write it", "another name", "--force replaces it")
 
 
 def _ours(folder: Path) -> bool:

@@ -176,6 +176,8 @@ def reduction_kernel(chosen: Chosen, s: Stage) -> None:
 
 def product_rule(chosen: Chosen, product: Stage, root: Stage) -> Mapping[str, Directives]:
     """The rule for a product and the stage that finishes it."""
+    if product.reduction is not None and 0 in (*product.extents, *product.reduction.extents):
+        return {}
     by = matrix_instructions.suits(chosen.graph, product, chosen.machine, chosen.undecided.flushes)
     if by is not None:
         made = matrix_instructions.matmul(chosen.graph, product, root, chosen.machine, by)

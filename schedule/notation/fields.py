@@ -55,8 +55,12 @@ class ListOf(Kind):
         return isinstance(tree, Items)
 
     def value(self, tree: Tree, reading: Reading) -> Any:
-        if not isinstance(tree, Items) or len(tree.values) < self.least:
+        if not isinstance(tree, Items):
             return self.wrong(tree, reading)
+        if (count := len(tree.values)) < self.least:
+            return reading.fail(
+                tree.place, "P008", f"{reading.name} is a list of {count or 'nothing'}", f"expected {self.words}, at least {self.least}"
+            )
         values = tuple(self.element.read(value, reading.inside(i).sealed()) for i, value in enumerate(tree.values))
         return FAILED if any(value is FAILED for value in values) else values
 

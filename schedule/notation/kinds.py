@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from .holes import AUTO, Choose, Divides, Hole, Pow2, Range, Ref
@@ -44,6 +44,8 @@ class Kind:
     def wrong(self, tree: Tree, reading: Reading) -> Any:
         """Refuse a value of another type."""
         tries: tuple[str, ...] = ()
+        if isinstance(tree, Leaf) and not tree.plain and self.fits(replace(tree, plain=True)):
+            return reading.fail(tree.place, "P008", f"{reading.name} is the text {shape(tree)}", f"expected {self.words}", (tree.text,))
         if self.open and self.scalar and isinstance(tree, Keys):
             tries = ("as a hole: {choose: [16, 32]}, {pow2: [16, 128]} or $NAME",)
         elif self.open and self.arithmetic and isinstance(tree, Leaf) and tree.text.isidentifier():

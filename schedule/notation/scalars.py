@@ -12,6 +12,8 @@ from .reading import FAILED, Reading
 from .tree import FALSE, INTEGER, NUMBER, TRUE, Leaf, Tree, integer, number, shape
 from .yaml_reader import nearest
 
+_LARGEST = (1 << 63) - 1
+
 
 @dataclass(frozen=True)
 class Text(Kind):
@@ -54,10 +56,12 @@ class Integer(Kind):
         return isinstance(tree, Leaf) and tree.plain and bool(INTEGER.fullmatch(tree.text))
 
     def value(self, tree: Tree, reading: Reading) -> Any:
-        if not isinstance(tree, Leaf) or not self.fits(tree) or len(tree.text) > 20:
+        if not isinstance(tree, Leaf) or not self.fits(tree):
             return self.wrong(tree, reading)
-        found = integer(tree.text)
-        if (self.least is not None and found < self.least) or found > (self.most if self.most is not None else (1 << 63) - 1):
+        found = integer(tree.text) if len(tree.text) <= 24 else 1 << 63
+        if self.most is None and found > _LARGEST:
+            return reading.fail(tree.place, "P008", f"{reading.name} is {shape(tree)}", f"expected {self.words}, at most {_LARGEST:,}")
+        if (self.least is not None and found < self.least) or (self.most is not None and found > self.most):
             return self.wrong(tree, reading)
         return found
 

@@ -79,6 +79,8 @@ def test_several_tensors_agree() -> None:
         ("A204", lambda a, b: stage(lambda y, x: a[y - 1, x])),
         ("A205", lambda a, b: stage(lambda i: b[i + 9], extents={"i": 2})),
         ("A205", lambda a, b: stage(lambda i: b[i], extents={"i": 9})),
+        ("A205", lambda a, b: stage(lambda i: b[i + 9])),
+        ("A205", lambda a, b: stage(lambda i: reduce("sum", lambda k: a[i, k] * b[k + 9]))),
         ("A112", lambda a, b: stage(lambda i: b[i], extents={"j": 9})),
         ("A106", lambda a, b: stage(lambda i: a[i])),
         ("A108", lambda a, b: stage(lambda i: b[i * 0.5])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import fluorite as fl
@@ -276,6 +277,13 @@ class Empty(Program):
     pass
 
 
+async def waiting() -> Any: ...
+
+
+def yielding(x: Any) -> Any:
+    yield x
+
+
 @pytest.mark.parametrize(
     ("code", "fn"),
     [
@@ -283,6 +291,15 @@ class Empty(Program):
         ("A126", lambda: trace(lambda x: double(x), inputs={"x": f32("n"), "y": f32("n")})),
         ("A127", lambda: trace(Empty)),
         ("A128", lambda: trace(3)),
+        ("A128", lambda: trace(len)),
+        ("A128", lambda: trace(dict)),
+        ("A128", lambda: trace(fl.nn.Linear(2, 3))),
+        ("A130", lambda: trace(waiting)),
+        ("A130", lambda: trace(yielding, inputs={"x": f32(2)})),
+        ("A136", lambda: fl.method(staticmethod(waiting))),
+        ("A137", lambda: trace(double, inputs={"x": np.ones((2, 3), np.float32)})),
+        ("A137", lambda: trace(double, inputs={"x": None})),
+        ("A137", lambda: trace(double, inputs=[f32(2)])),
         ("A129", lambda: trace(Net, method="learn")),
         ("A121", lambda: param(shape=(2,), n=2)),
         ("A122", lambda: param(init=np.zeros(3), n=2)),
@@ -292,6 +309,27 @@ def test_models_that_are_refused(code: str, fn: Any) -> None:
     with pytest.raises(AlgorithmError) as caught:
         fn()
     assert caught.value.problems[0].code == code
+
+
+def test_a_value_in_the_place_of_a_declaration_is_told_as_one() -> None:
+    with pytest.raises(AlgorithmError, match=r"an array of int32\}\n(.|\n)*inputs=\{'x': fl.i32\(2, 3\)\}"):
+        trace(double, inputs={"x": np.ones((2, 3), np.int32)})  # type: ignore[dict-item]
+    with pytest.raises(AlgorithmError, match=r"test_trace.py:\d+: error\[A125\]: parameter 'x'"):
+        trace(fl.grad(double))
+
+
+def test_what_can_be_called_is_a_model() -> None:
+    class Scaled:
+        def __call__(self, x: f32("n")) -> Any:  # type: ignore[valid-type]
+            return x * 3 if fl.sum(x) > 0 else x
+
+    def power(n: int, x: f32("n"), y: float) -> Any:  # type: ignore[valid-type]
+        return x**n + y if fl.sum(x) > 0 else x
+
+    for model, name, result in ((Scaled(), "Scaled", [3, 6]), (functools.partial(power, 2, y=1.0), "power", [2, 5])):
+        graph = trace(model)
+        assert graph.name == name
+        np.testing.assert_array_equal(graph.run(np.float32([1, 2])), np.float32(result))
 
 
 def test_a_function_of_functions_is_a_model() -> None:

@@ -167,6 +167,20 @@ def test_builds_that_are_refused_leave_nothing(here: Path, arguments: tuple[str,
     assert (here / "mine" / "thesis.txt").exists() and not list(here.glob("build/*")) and not list(here.glob(".*"))
 
 
+def test_what_the_user_works_in_is_never_replaced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "models").mkdir()
+    (here / "models" / "other.py").write_text((here / "double.py").read_text())
+    monkeypatch.setattr("fluorite.codegen.artifact._name_problems", lambda *_: [])
+    for output, name, held in ((f"../{here.name}", "double.py", "model's own file"), ("models", "models/other.py", "model's own file")):
+        ran = fluorite("build", name, "-o", output, "--force")
+        assert ran.code == 1 and f"it is, or holds, the {held}" in ran.err and (here / "models" / "other.py").exists()
+    monkeypatch.chdir(here / "models")
+    assert "it is, or holds, the current folder" in fluorite("build", "../double.py", "-o", ".", "--force").err
+    monkeypatch.chdir(here)
+    for name in ("x/y", "..", ""):
+        assert fluorite("build", "double.py", "-o", "build", "--name", name).code == 2
+
+
 def test_open_holes_are_said_in_one_line_and_refused_with_strict(here: Path) -> None:
     (here / "p.yaml").write_text(HOLES)
     ran = fluorite("build", "--plan", "p.yaml", "-o", "build", "--name", "sharp_built")

@@ -57,6 +57,15 @@ def test_features_of_the_plan_are_asked_for_and_needed() -> None:
     assert "avx512_vnni" in made.features and made.dict()["mattr"] == ["+avx512vnni"]
 
 
+def test_features_have_the_names_of_the_system_or_of_the_code_generator() -> None:
+    made = resolved("target: {cpu: nehalem, features: [sse4_2, pclmulqdq, avx_vnni, gfni]}")
+    assert made.dict()["mattr"] == ["+sse4.2", "+pclmul", "+avxvnni", "+gfni"]
+    other = resolved("target: {cpu: nehalem, features: [sse4.2, pclmul, avxvnni, gfni]}")
+    assert other.dict() == made.dict() and other.features == made.features
+    with pytest.raises(PlanError, match=r"p.yaml:1:34: error\[P240\]: target: features: zork, avx512_vnnni\n(.|\n)*avx512_vnni"):
+        resolved("target: {cpu: haswell, features: [gfni, zork, avx512_vnnni]}")
+
+
 def test_contraction_is_switched_off_by_taking_its_instructions_away() -> None:
     assert "-fma" in resolved("target: {cpu: haswell}", contract=False).dict()["mattr"]
     assert "mattr" not in resolved("target: {cpu: haswell}").dict()
