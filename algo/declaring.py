@@ -79,9 +79,8 @@ def first_line(fn: Callable[..., Any]) -> str:
 
 def _written(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The function that somebody wrote, inside others and arguments that are given already."""
-    while (inner := inspect.unwrap(fn.func if isinstance(fn, functools.partial) else fn)) is not fn:
-        fn = inner
-    return fn
+    inner: Callable[..., Any] = inspect.unwrap(fn.func if isinstance(fn, functools.partial) else fn)
+    return fn if inner is fn else _written(inner)
 
 
 def _declarations(given: Mapping[str, Any] | None) -> dict[str, Spec]:
