@@ -7,6 +7,7 @@ import sys
 
 
 def main() -> None:
+    _open_streams()
     try:
         from fluorite.cli.app import main as run
 
@@ -16,6 +17,20 @@ def main() -> None:
         os._exit(130)  # an import that was interrupted inside exec() would make Python end itself by the signal
     gc.freeze()  # all that is left goes with the process: Python would look for garbage in TVM for a fifth of a second
     sys.exit(code)
+
+
+def _open_streams() -> None:
+    """Standard streams that were closed lead nowhere: the next file to be opened would take their number, and be written what is said."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 if __name__ == "__main__":

@@ -109,6 +109,12 @@ class Expr(OwnOperators, metaclass=_Interned):
     def __rmod__(self, other: Any) -> Expr:
         return applied("mod", other, self)
 
+    def __divmod__(self, other: Any) -> tuple[Expr, Expr]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Expr, Expr]:
+        return other // self, other % self
+
     def __pow__(self, other: Any) -> Expr:
         return applied("pow", self, other)
 

@@ -48,6 +48,12 @@ class Methods:
     def __rmod__(self, other: Any) -> Any:
         return _ops().mod(other, self)
 
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def __pow__(self, other: Any) -> Any:
         return _ops().pow(self, other)
 

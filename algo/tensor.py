@@ -48,6 +48,12 @@ class Tensor(OwnOperators, Methods):
         self.axis_names: tuple[str | None, ...] = tuple(axis_names)
         self.label = label
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("shape", "dtype", "axis_names") and name in vars(self) and self.is_settled:
+            instead = {"shape": f"fl.reshape({self.label}, {value!r})", "dtype": f"fl.cast({self.label}, ...)"}.get(name, "fl.stage")
+            raise refuse("A106", f"assignment to {self.label}.{name}", "a tensor does not change: another one is made of it", instead)
+        object.__setattr__(self, name, value)
+
     @property
     def ndim(self) -> int:
         return len(self.shape)

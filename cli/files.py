@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from fluorite.algo.errors import Problem, RunError
@@ -12,8 +11,15 @@ from fluorite.algo.errors import Problem, RunError
 
 def writable(path: Path, force: bool = False) -> None:
     """Refuses before the work is done what `write` would refuse after it. Raises RunError."""
+    from fluorite.codegen.runtime.whole_files import is_stream
+
     if path.is_dir():
         raise _refused(path, "it is a folder", "the name of a file")
+    if is_stream(path):
+        if not os.access(path, os.W_OK):
+            raise _refused(path, "permission denied")
+        return
+    path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise _refused(path, f"there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
@@ -32,21 +38,16 @@ def writable(path: Path, force: bool = False) -> None:
 
 def write(path: Path, data: bytes, force: bool = False) -> None:
     """Put `data` into a file under a temporary name, then rename. Raises RunError: R401 it is somebody's, R402 it cannot be written."""
+    from fluorite.codegen.runtime.whole_files import is_stream, whole
+
     writable(path, force)
-    temporary: str | None = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
+        with whole(path) as file:
             file.write(data)
-        os.chmod(temporary, 0o666 & ~_mask())
-        os.replace(temporary, path)
-        temporary = None
     except OSError as error:
         raise _refused(path, (error.strerror or str(error)).lower()) from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-    remember(path, data)
+    if not is_stream(path):
+        remember(path, data)
 
 
 def remember(path: Path, data: bytes) -> None:
@@ -74,12 +75,6 @@ def _record_file(path: Path) -> Path:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _mask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _refused(path: Path, why: str, *try_: str) -> RunError:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fluorite.algo.errors import Problem, RunError
+from fluorite.codegen.runtime.whole_files import is_stream
 
 from .files import remember, writable
 from .terminal import Terminal
@@ -60,6 +61,11 @@ class Csv:
         row = [str(facts.get(name, "")) for name in self.names]
         self.rows.append(row)
         try:
+            if is_stream(self.path):
+                with self.path.open("w", newline="", encoding="utf-8") as file:
+                    csv.writer(file).writerows([self.names, row] if len(row) != self.width else [row])
+                self.width = len(row)
+                return
             if len(row) == self.width:
                 with self.path.open("a", newline="", encoding="utf-8") as file:
                     csv.writer(file).writerow(row)

@@ -9,7 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from fluorite.algo.errors import RunError
 
 _MARKED = re.compile(r"\b(error\[[A-Z]\d+\]|ok|wrong)(?=\W|$)")
 _COLOURS = {"error": "31;1", "wrong": "31;1", "ok": "32"}
@@ -51,14 +54,32 @@ class Terminal:
         self._say(self.stderr, text)
 
     def result(self, text: str) -> None:
-        self._say(self.stdout, text)
+        """Raises RunError where stdout cannot be written, but for a reader that went away."""
+        try:
+            self._say(self.stdout, text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise self._lost(error) from None
+
+    def _lost(self, error: OSError) -> RunError:
+        """The refusal to go on without stdout, which from here on leads nowhere."""
+        from fluorite.algo.errors import Problem, RunError
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.stdout.fileno())
+        return RunError(Problem("R402", asked="stdout cannot be written", why=(error.strerror or str(error)).lower(), try_=("-o FILE",)))
 
     def document(self, ok: bool, errors: Sequence[Mapping[str, Any]], result: Any) -> None:
         """The one JSON document."""
         import fluorite
 
         whole = {"ok": ok, "verb": self.verb, "version": fluorite.__version__, "errors": list(errors), "result": json_data(result)}
-        print(json.dumps(whole, ensure_ascii=False), file=self.stdout, flush=True)
+        try:
+            print(json.dumps(whole, ensure_ascii=False), file=self.stdout, flush=True)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise self._lost(error) from None
 
     @property
     def shows_progress(self) -> bool:

@@ -73,7 +73,10 @@ def operand(value: Any, what: str) -> Any:
 
 def narrow(value: Any) -> np.ndarray:
     """Python numbers as an array of the default type of their kind."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise refuse("A311", "a list of unequal rows", "an operand is a tensor, a NumPy array or a number") from None
     if array.dtype.kind == "c":
         raise not_for_complex("a list that is meant to be real")
     if array.dtype.kind not in "biuf":

@@ -60,7 +60,9 @@ def as_array(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
 def _count(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
     """A number as an array of no elements that has this extent."""
     whole = isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "iu")
-    if isinstance(value, bool) or not whole or not 0 <= int(value) < LARGEST_EXTENT:
+    if whole and not isinstance(value, bool) and int(value) >= LARGEST_EXTENT:
+        raise Refused(run_problem("R104", f"{label}: {spec.name} is {int(value)}, expected an extent", "at most 2**48"))
+    if isinstance(value, bool) or not whole or int(value) < 0:
         asked = f"{label}: {spec.name} is {value!r}" if np.ndim(value) == 0 else f"{label}: {spec.name} is of type {type(value).__name__}"
         raise Refused(run_problem("R104", f"{asked}, expected an extent", "a whole number from 0 on"))
     return np.empty((int(value), 0), spec.numpy)
@@ -71,7 +73,7 @@ def _parts(label: str, spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
     if type(value) is np.ndarray and value.dtype == NAMES[spec.dtype] and value.ndim == len(spec.shape) - 1:
         return value[..., None].view(spec.numpy)
     whole = replace(spec, dtype=NAMES[spec.dtype], shape=spec.shape[:-1], complex=False)
-    if isinstance(value, np.ndarray) and value.dtype == spec.numpy and value.shape[-1:] == (2,):
+    if isinstance(value, np.ndarray) and value.dtype == spec.numpy and value.ndim == len(spec.shape) and value.shape[-1] == 2:
         return value
     return parts_of(as_array(label, whole, value))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from .errors import artifact_error, artifact_problem
 from .memory import aligned
 from .tensors import ALIGNMENT, bits_of, numpy_dtype
+from .whole_files import whole
 
 _NAMES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
@@ -77,15 +77,7 @@ def write(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
         end += array.nbytes
     encoded = json.dumps(header, separators=(",", ":")).encode()
     encoded += b" " * (-(8 + len(encoded)) % ALIGNMENT)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(len(encoded).to_bytes(8, "little") + encoded)
-            for _, array in items:
-                native = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-                file.write(_bytes(native))
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole(path, 0o644) as file:
+        file.write(len(encoded).to_bytes(8, "little") + encoded)
+        for _, array in items:
+            file.write(_bytes(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))))

@@ -10,6 +10,7 @@ from typing import Any
 
 from fluorite.algo.errors import PlanError, Problem
 
+from ..runtime.whole_files import whole
 from .records import Trial
 
 FORMAT = 1
@@ -122,12 +123,10 @@ def merge(output: Path, journals: Iterable[Path]) -> int:
     if header is None:
         raise _refused(output, "cannot be made of no journals", "")
     lines = [{"journal": FORMAT, **header}, *(t.data() for t in trials.values())]
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        temporary.write_text("".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) + "\n" for x in lines), encoding="utf-8")
-        temporary.replace(output)
+        with whole(output) as file:
+            file.writelines((json.dumps(x, ensure_ascii=False, separators=(",", ":")) + "\n").encode() for x in lines)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise _refused(output, "cannot be written", error.strerror or str(error)) from None
     return len(trials)
 

@@ -247,6 +247,24 @@ def test_inputs_that_cannot_be_named() -> None:
             fl.trace(f)
 
 
+def test_a_tensor_stays_what_it_is() -> None:
+    for name, value in (("shape", (3, 2)), ("dtype", "int32"), ("axis_names", ("z",))):
+        assert refused(lambda x, name=name, value=value: setattr(x, name, value)).code == "A106"
+    assert refused(lambda x: f"{x:.3f}").code == "A103"
+    assert refused(lambda x: fl.add(x, [[1, 2], [3]])).code == "A311"
+    assert refused(lambda x: fl.cast(fl.f32, x)).code == "A101"
+
+
+def test_divmod() -> None:
+    def f(x: V) -> Any:
+        inside = fl.stage(lambda i, k: fl.where(k == 0, *divmod(x[i], 3)), extents={"k": 2})
+        return [*divmod(x, 2), *divmod(7, x), *fl.unstack(inside, axis=1)]
+
+    x = np.float32([1, 5, -3])
+    for got, want in zip(fl.trace(f).run(x), (*divmod(x, 2), *divmod(7, x), *divmod(x, 3)), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_constants_of_foreign_byte_order() -> None:
     def f(x: V) -> Any:
         return x + np.arange(1, 2, dtype=">f4")

@@ -67,6 +67,30 @@ def test_a_write_that_fails_leaves_nothing(here: Path, monkeypatch: pytest.Monke
     assert not (here / "out.txt").exists() and not [p for p in here.iterdir() if p.name.startswith(".out")]
 
 
+def test_what_a_link_leads_to_is_written(here: Path) -> None:
+    (here / "real").mkdir()
+    (here / "link.txt").symlink_to(here / "real" / "out.txt")
+    for data in (b"one", b"two"):
+        write(here / "link.txt", data)
+        assert (here / "link.txt").is_symlink() and (here / "real" / "out.txt").read_bytes() == data
+    (here / "circle").symlink_to(here / "circle")
+    with pytest.raises(RunError, match="cannot be written"):
+        write(here / "circle", b"one")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_devices_and_pipes_stay_what_they_are(here: Path) -> None:
+    os.mkfifo(here / "pipe")
+    (here / "link").symlink_to(here / "pipe")
+    reader = os.open(here / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for path in (here / "pipe", here / "link"):
+            write(path, b"one")
+            assert os.read(reader, 9) == b"one" and stat.S_ISFIFO(os.stat(path).st_mode)
+    finally:
+        os.close(reader)
+
+
 def test_without_a_cache_it_asks_for_force(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "file").write_text("no folder")
     monkeypatch.setenv("FLUORITE_CACHE", str(here / "file"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -131,6 +132,14 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     )
     os.close(write)
     assert process.returncode == 0 and process.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no device that is full")
+@pytest.mark.parametrize(("streams", "code", "said"), [(">/dev/full", 1, "stdout cannot be written"), (">&- 2>&- <&-", 0, "")])
+def test_streams_that_are_full_or_closed(streams: str, code: int, said: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -m fluorite plan directives split {streams}"
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert ran.returncode == code and said in ran.stderr and bool(said) == bool(ran.stderr)
 
 
 def test_quiet_says_nothing_but_errors(here: Path) -> None:

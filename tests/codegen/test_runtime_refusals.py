@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import runtime_kernels as hand
 from fluorite.codegen.runtime import Model
+from fluorite.codegen.runtime.arguments import Refused, as_array
+from fluorite.codegen.runtime.manifest import TensorSpec
 from runtime_kernels import image, refusal
 
 F32 = np.float32
@@ -96,3 +98,12 @@ def test_python_values_are_weak(make: Callable[..., Model], dtype: str, kernel: 
         assert model.same(value).tolist() == value
     else:
         assert refusal(lambda: model.same(value)) == sentence
+
+
+def test_real_numbers_in_the_place_of_complex_ones() -> None:
+    wanted = TensorSpec("z", "float32", ("n", 2), complex=True)
+    for shape in ((2,), (3, 4), (2, 2, 2)):
+        with pytest.raises(Refused) as caught:
+            as_array("f", wanted, np.ones(shape, F32))
+        assert caught.value.problem.asked == "f: z is float32, expected complex64[n]"
+    assert as_array("f", wanted, np.ones((3, 2), F32)).shape == as_array("f", wanted, np.ones(3, np.complex64)).shape == (3, 2)
