@@ -10,8 +10,9 @@ import pytest
 from fluorite.algo.errors import Problem
 from fluorite.codegen.runtime import memory, native
 from fluorite.schedule import ExecutionPlan
-from fuzz import pool
+from fuzz import pool, sources
 from fuzz.guarded import poison
+from fuzz.models import model
 from fuzz.mutations import mutated, mutation
 from fuzz.repair import repaired
 from fuzz.run import trial
@@ -30,12 +31,26 @@ ONCE_WRONG = (216, 246, 1171, 1630, 1996)
 """A refusal of what a plan leaves open that said no place; a read of what another nest of a loop holds; scatters that added their tails
 twice; stages inside one another."""
 SEEDS = (*range(4000, 4040), *ONCE_WRONG)
+MODELS = (*range(4, 16, 2), 32)
+"""The last: the default scheduler met an owner without axes of its own in whose loops a plan computes something."""
+SOURCES = range(10, 16)
 MISTAKES = range(0, 120, 6)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_compiled_programs_agree_with_the_oracle(seed: int) -> None:
     count[trial(seed)] += 1
+
+
+@pytest.mark.parametrize("seed", MODELS)
+def test_models_of_other_kinds_agree_with_the_oracle(seed: int) -> None:
+    model(seed)
+
+
+def test_python_means_what_it_means_with_arrays_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "COMPILED", 3)
+    said = Counter(sources.source(seed) for seed in SOURCES)
+    assert said["agrees"] + said["agrees once repaired"] >= len(SOURCES) // 2, said
 
 
 def test_most_plans_were_legal() -> None:

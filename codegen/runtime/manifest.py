@@ -138,7 +138,7 @@ class Requirement:
     def refusal(self, symbols: Mapping[str, int]) -> str | None:
         domain = shape_of(self.within, symbols)
         if any(n < 0 for n in domain):
-            return f"{self.what} would have {min(domain)} elements"
+            return None if self.filled else f"{self.what} would have {min(domain)} elements"  # which is asked apart
         return self.what if self.filled and all(domain) and not all(shape_of(self.filled, symbols)) else None
 
 

@@ -89,7 +89,7 @@ def anchor(g: Graph, undecided: Undecided) -> dict[str, Directives]:
         found = between(g, i, owner)
         for s in (g.stages[n] for n in sorted(g.positions[k] for k in (*found, owner))):
             if s.id == owner and owner in undecided.stages:
-                if s.clock is not None or scatters(s, False) or sorts(s, False):
+                if not s.axes or s.clock is not None or scatters(s, False) or sorts(s, False):
                     out[s.path] = ()
                     continue
                 first, last = s.axes[0].name, s.axes[-1].name

@@ -1,4 +1,5 @@
-"""Random programs under random plans, or plans with random mistakes, against the oracle: ``python -m tests.fuzz --minutes 10``."""
+"""Random programs and models under random plans, plans with random mistakes, and random Python, against the oracle:
+``python -m tests.fuzz --minutes 10``."""
 
 from __future__ import annotations
 

@@ -53,17 +53,19 @@ _WIDTHS = (2, 4, 8, 16)
 class _Maker:
     rng: random.Random
     graph: Graph
+    bold: bool = False
     directives: dict[str, list[Directive]] = field(default_factory=dict)
     nests: dict[int, Nest] = field(default_factory=dict)
     placed: dict[int, tuple[int, str]] = field(default_factory=dict)
     together: list[tuple[str, str]] = field(default_factory=list)
 
-    def chance(self, p: float) -> bool:
-        return self.rng.random() < p
+    def chance(self, p: float, bold: float | None = None) -> bool:
+        return self.rng.random() < (bold if self.bold and bold is not None else p)
 
 
-def plan(rng: random.Random, g: Graph) -> ExecutionPlan:
-    m = _Maker(rng, g)
+def plan(rng: random.Random, g: Graph, bold: bool = False) -> ExecutionPlan:
+    """`bold`: with more of what is rarely legal, or of which one plan in a dozen has any."""
+    m = _Maker(rng, g, bold)
     for s in g.stages:
         _rewrite(m, s)
     for s in reversed(m.graph.stages):
@@ -73,8 +75,8 @@ def plan(rng: random.Random, g: Graph) -> ExecutionPlan:
     apart = [tuple("/" + s.path for s in rng.sample(m.graph.stages, 2))] if len(m.graph.stages) > 1 and m.chance(0.06) else []
     fusion = Fusion(rest=rng.choice(["auto", "none"]), groups=tuple(m.together), never=tuple(apart))
     schedule = {"/" + path: tuple(ds) for path, ds in m.directives.items()}
-    again = rng.sample(g.stages, 1) if m.chance(0.08) else []
-    narrow = Precision(compute=rng.choice(["bf16", "f16"])) if m.chance(0.05) else None
+    again = rng.sample(g.stages, min(len(g.stages), 3 if bold else 1)) if m.chance(0.08, 0.3) else []
+    narrow = Precision(compute=rng.choice(["bf16", "f16"])) if m.chance(0.05, 0.12) else None
     return ExecutionPlan(schedule=schedule, fusion=fusion, memory=Memory(recompute=tuple("/" + s.path for s in again)), precision=narrow)
 
 
@@ -84,7 +86,7 @@ def _rewrite(m: _Maker, s: Stage) -> None:
     rng = m.rng
     read = list(dict.fromkeys(m.graph[r.source].name for r in s.reads))
     chosen: list[Directive] = []
-    if read and m.chance(0.12):
+    if read and m.chance(0.12, 0.2):
         name = rng.choice(read)
         if m.chance(0.5):
             chosen.append(StageIn(read=name, into=f"{s.name}_{name}_in"))
@@ -94,7 +96,7 @@ def _rewrite(m: _Maker, s: Stage) -> None:
     if m.chance(0.2 if s.reduction else 0.05):
         names = [a.name for a in s.axes]
         chosen.append(Cache("acc", order=tuple(rng.sample(names, len(names))) if m.chance(0.5) else ()))
-    elif s.reduction is not None and not s.reduction.kind.startswith("arg") and m.chance(0.2):
+    elif s.reduction is not None and not s.reduction.kind.startswith("arg") and m.chance(0.2, 0.4):
         parts = {rng.choice(["factor", "block"]): rng.choice([1, 2, 4, 16])}
         chosen.append(Rfactor(axis=rng.choice(s.reduce_axes).name, **parts))
     elif s.reduction is not None and s.reduction.kind.startswith("arg") and m.chance(0.2):
@@ -128,7 +130,7 @@ def _schedule(m: _Maker, s: Stage) -> None:
         ds.append(ComputeInline())
         return
     whole = s.id in m.graph.outputs or scatters(s, False) or sorts(s, False)
-    place = _place(m, s) if not whole and m.chance(0.7) else None
+    place = _place(m, s) if not whole and m.chance(0.7, 0.45) else None
     if place is not None:
         m.placed[s.id] = place
         ds.append(ComputeAt(stage="/" + m.graph.path_of(place[0]), axis=place[1]))
@@ -136,7 +138,7 @@ def _schedule(m: _Maker, s: Stage) -> None:
             _window(m, s, *place, ds)
         if m.chance(0.25):
             ds.append(StoreIn(m.rng.choice(["stack", "registers"])))
-    elif m.chance(0.5) and (companion := _companion(m, s)) is not None:
+    elif m.chance(0.5, 0.8) and (companion := _companion(m, s)) is not None:
         ds.append(companion)
         m.nests[s.id] = unscheduled(s, False)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import fluorite as fl
@@ -10,7 +11,7 @@ from fluorite.algo.dtypes import kind
 from fluorite.algo.graph import Graph
 from fluorite.algo.program import trace
 
-from .steps import FLOATS, NARROW, OTHERS, STEPS
+from .steps import FLOATS, NARROW, OTHERS, STEPS, Step
 
 
 def program(rng: random.Random) -> tuple[Graph, dict[str, int]]:
@@ -26,6 +27,14 @@ def program(rng: random.Random) -> tuple[Graph, dict[str, int]]:
     return trace(made()), {n: sizes[n] for n in symbolic}
 
 
+def chained(steps: Sequence[Step], seeds: Sequence[int], x: Any, y: Any) -> list[Any]:
+    """Two tensors, and what each step makes of those before it."""
+    values = [x, y]
+    for n, (step, seed) in enumerate(zip(steps, seeds, strict=True)):
+        values.append(step(random.Random(seed), values, f"s{n}"))
+    return values
+
+
 def _method(rng: random.Random, name: str, shape: tuple[Any, ...]) -> Any:
     dtype = rng.choice(rng.choices([FLOATS, OTHERS, NARROW], [65, 25, 10])[0])
     steps = [rng.choice(STEPS) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
@@ -39,9 +48,7 @@ def _method(rng: random.Random, name: str, shape: tuple[Any, ...]) -> Any:
         return forward(x, y)
 
     def forward(x: Any, y: Any) -> Any:
-        values = [x, y]
-        for n, (step, seed) in enumerate(zip(steps, seeds, strict=True)):
-            values.append(step(random.Random(seed), values, f"s{n}"))
+        values = chained(steps, seeds, x, y)
         if sloped:
             return fl.cast(values[-1], x.dtype) if kind(values[-1].dtype) != "float" else values[-1]
         return {"out": values[-1], "mid": values[-2]} if several and len(steps) > 1 else values[-1]

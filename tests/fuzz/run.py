@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from fluorite.algo.errors import FluoriteError, RunError
 from fluorite.algo.extent import evaluate
-from fluorite.algo.graph import Graph
+from fluorite.algo.graph import Graph, Method, Transition
 from fluorite.algo.interpreter import run
 from fluorite.algo.numerics import compare, weakest
 from fluorite.algo.parameters import initial_parameters
@@ -27,6 +27,8 @@ from .guarded import beside, placed
 from .plans import plan
 from .programs import program
 from .repair import repaired
+
+Array = np.ndarray[Any, Any]
 
 
 class Failure(Exception):
@@ -44,10 +46,17 @@ def trial(seed: int, verbose: bool = False) -> str:
         g, symbols = program(rng)
     except FluoriteError as error:
         return f"no program ({error.problems[0].code})"
-    text = plan(rng, g).to_yaml()
+    compiled, outcome = legal(g, plan(rng, g).to_yaml(), seed, verbose)
+    if compiled is not None:
+        agrees(g, compiled, extremes(compiled.plan, symbols), seed)
+    return outcome
+
+
+def legal(g: Graph, text: str, seed: int, verbose: bool = False) -> tuple[Compiled | None, str]:
+    """The program compiled under what is legal of a plan, and the outcome if it is right. Raises Failure."""
     for n in range(_ROUNDS):
         if verbose:
-            print(g.text(), "\n", text, symbols)
+            print(g.text(), "\n", text)
         try:
             with cheaply(seed):
                 compiled = built(g, ExecutionPlan.from_yaml(text))
@@ -57,15 +66,14 @@ def trial(seed: int, verbose: bool = False) -> str:
                 print(error)
             left = repaired(text, error.problems)
             if left is None:
-                return refusal(error)
+                return None, refusal(error)
             text = left
             continue
         assert compiled is not None
         if verbose:
             print(compiled.variants[0].text())
-        agrees(g, compiled, extremes(compiled.plan, symbols), seed)
-        return "agrees once repaired" if n else "agrees"
-    return "refused"
+        return compiled, "agrees once repaired" if n else "agrees"
+    return None, "refused"
 
 
 def built(g: Graph, plan: ExecutionPlan, compile_it: bool = True) -> Compiled | None:
@@ -104,41 +112,53 @@ def extremes(plan: ExecutionPlan, symbols: dict[str, int]) -> list[dict[str, int
 
 
 def agrees(g: Graph, compiled: Compiled, sizes: Sequence[dict[str, int]], seed: int) -> None:
-    """Every method on random inputs of these sizes within the tolerance of the plan's class; what the plan bounds, and what the oracle
-    refuses, may be refused. Raises Failure."""
+    """Every method on random inputs of these sizes. Raises Failure."""
+
+    def given(method: Method, symbols: dict[str, int]) -> list[Array]:
+        return [values(seed, g[i].dtype, [evaluate(n, symbols) for n in g[i].shape]) for i in method.inputs]
+
+    agrees_on(g, compiled, [(m.name, given(m, symbols), f" with {symbols}") for m, symbols in itertools.product(g.methods, sizes)])
+
+
+def agrees_on(g: Graph, compiled: Compiled, calls: Sequence[tuple[str, Sequence[Any], str]]) -> None:
+    """Calls (method, inputs, what to say of them) one after another, each within the tolerance of the plan's class; what the plan bounds,
+    and what the oracle refuses, may be refused. Raises Failure."""
     plan = compiled.plan
     bounds = {code for code, there in (("R107", plan.extents), ("R118", plan.limit is not None)) if there}
     model = driver.assemble(compiled.manifest("fuzz"), compiled.library, driver.parameter_arrays(g), functions=g.functions)
     compiled.library.unlink(missing_ok=True)
     numerics = weakest(*(v.numerics for v in compiled.variants))
     casts = replace(driver.in_types(compiled.plan, g).casts, overflow=True)
-    for method, symbols in itertools.product(g.methods, sizes):
-        inputs = [placed(values(seed, g[i].dtype, [evaluate(n, symbols) for n in g[i].shape])) for i in method.inputs]
+    start = initial_parameters(g)
+    for method, inputs, about in calls:
+        before = {path: np.array(model.parameters[path]) for path in start}
         try:
-            got = getattr(model, method.name)(*inputs)
+            got = getattr(model, method)(*(placed(a) if isinstance(a, np.ndarray) else a for a in inputs))
         except RunError as error:
-            if {p.code for p in error.problems} <= bounds | _refused(g, method.name, inputs):
+            if {p.code for p in error.problems} & (bounds | _refused(g, method, inputs, before)):
                 continue
-            raise Failure(f"refused when called: {error}") from error
+            raise Failure(f"refused when called{about}: {error}") from error
         except Exception as error:
-            raise Failure(f"{type(error).__name__} when called: {str(error)[:300]}") from error
+            raise Failure(f"{type(error).__name__} when called{about}: {str(error)[:300]}") from error
         if wrong := beside():
-            raise Failure(f"with {symbols} it wrote {wrong}")
-        for found in compare(g, method.name, tuple(inputs), got, numerics, initial_parameters(g), casts=casts):
+            raise Failure(f"it wrote {wrong}{about}")
+        if g.updates:
+            got = Transition(got, {path: np.array(model.parameters[path]) for path in start})
+        for found in compare(g, method, tuple(inputs), got, numerics, before, casts=casts):
             if not found.ok:
-                raise Failure(f"{found.text()} with {symbols}")
+                raise Failure(f"{found.text()}{about}")
 
 
-def _refused(g: Graph, method: str, inputs: list[Any]) -> set[str]:
+def _refused(g: Graph, method: str, inputs: Sequence[Any], parameters: dict[str, Array]) -> set[str]:
     """The codes with which the oracle refuses the call."""
     try:
-        run(g, tuple(inputs), method=method)
+        run(g, tuple(inputs), method=method, parameters=parameters)
     except RunError as error:
         return {p.code for p in error.problems}
     return set()
 
 
-def values(seed: int, dtype: str, shape: list[int]) -> np.ndarray[Any, Any]:
+def values(seed: int, dtype: str, shape: list[int]) -> Array:
     """Small numbers of both signs, where the type has them."""
     numbers = np.random.default_rng(seed)
     if dtype == "bool":
