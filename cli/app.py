@@ -72,8 +72,15 @@ def show(
     extents: ExtentsOption = None,
     method: MethodOption = None,
     at: Annotated[
-        str, typer.Option("--at", metavar="LEVEL", help="graph, plan, loops, lowered, source (LLVM IR or GPU code), asm or ptx.")
-    ] = "loops",
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="LEVEL",
+            help="graph, plan, loops, lowered, source (LLVM IR or GPU code), asm or ptx; without one the loops. After a pass: graph, or "
+            "else lowered, source or asm.",
+            show_default=False,
+        ),
+    ] = None,
     select: Annotated[
         str | None,
         typer.Option("--select", metavar="SELECTOR", help="Only these stages, and the kernels that they are in.", show_default=False),
@@ -85,8 +92,8 @@ def show(
         typer.Option(
             "--after",
             metavar="PASS",
-            help="After one pass: trace, precision, specialise, memory, rewrites, default, inline, loops, partition, allocation, phases, "
-            "sharing.",
+            help="After one pass: trace, precision, specialise, memory, rewrites, default, inline, loops, partition, allocation, masks, "
+            "common, phases, sharing.",
             show_default=False,
         ),
     ] = None,

@@ -26,6 +26,8 @@ LEVELS = ("graph", "plan", "loops", "lowered", "source", "asm", "ptx")
 LATER = ("role",)
 CODE = {"llvm": ("source", "asm"), "cuda": ("source", "ptx"), "opencl": ("source",)}
 CODE_LEVELS = ("source", "asm", "ptx")
+KERNEL_LEVELS = ("lowered", "source", "asm")
+"""What there is after a pass over kernels."""
 
 
 def show(
@@ -34,7 +36,7 @@ def show(
     plan: str | None,
     extents: list[str] | None,
     method: str | None,
-    at: str,
+    at: str | None,
     select: str | None,
     output: Path | None,
     force: bool,
@@ -47,8 +49,11 @@ def show(
         raise not_built(unbuilt, *(f"--at {level}" for level in LEVELS))
     if after is not None and after not in _passes():
         raise usage(f"--after {after}", "there is no such pass", *_passes())
-    if at not in LEVELS:
+    if at is not None and at not in LEVELS:
         raise usage(f"--at {at}", "there is no such level", *LEVELS)
+    if verify:
+        _alone({"--at": at, "--after": after, "--method": method, "--select": select})
+    level = _level(at, after)
     if output is not None:
         writable(output, force)
     sizes = read_extents(extents)
@@ -58,34 +63,63 @@ def show(
         from fluorite.codegen.verifying import verify_each
 
         verified = verify_each(asked.graph, asked.plan, sizes)
-        return Outcome(verified.as_dict(), verified.text(), REFUSED if verified.first_wrong else DONE)
-    text = (
-        _after(terminal, asked.graph, asked.plan, sizes, method, after, select)
-        if after
-        else _text(terminal, asked.graph, asked.plan, sizes, method, at, select)
-    )
-    if output is not None:
-        write(output, (text.rstrip("\n") + "\n").encode(), force)
-        return Outcome({"at": at, "file": str(output)}, str(output))
-    return Outcome({"at": at, "text": text}, text)
+        return _outcome(output, force, verified.text(), verified.as_dict(), REFUSED if verified.first_wrong else DONE)
+    text = _text(terminal, asked.graph, asked.plan, sizes, method, level, after, select)
+    return _outcome(output, force, text, {"at": level, **({"after": after} if after else {}), "text": text}, DONE)
 
 
-def _text(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int], method: str | None, at: str, select: str | None) -> str:
+def _outcome(output: Path | None, force: bool, text: str, value: Mapping[str, Any], code: int) -> Outcome:
+    if output is None:
+        return Outcome(value, text, code)
+    write(output, (text.rstrip("\n") + "\n").encode(), force)
+    return Outcome({key: x for key, x in value.items() if key != "text"} | {"file": str(output)}, str(output), code)
+
+
+def _alone(options: Mapping[str, str | None]) -> None:
+    """Refuses options that say what to print: --verify-each prints what became of every pass."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise usage(f"--verify-each {' '.join(given)}", "it is about every pass of the whole model", "--verify-each", *given)
+
+
+def _level(at: str | None, after: str | None) -> str:
+    """What is printed: --at, else what there is after the pass, else the loops."""
+    from fluorite.schedule.passes import GRAPH_PASSES
+
+    if after is None:
+        return at or "loops"
+    there = ("graph",) if after in GRAPH_PASSES else KERNEL_LEVELS
+    if at is not None and at not in there:
+        raise usage(f"--at {at} --after {after}", f"after {after} there is {', '.join(there)}", *(f"--at {level}" for level in there))
+    return at or there[0]
+
+
+def _text(
+    terminal: Terminal,
+    graph: Graph,
+    plan: Any,
+    sizes: Mapping[str, int],
+    method: str | None,
+    at: str,
+    after: str | None,
+    select: str | None,
+) -> str:
     from fluorite.algo.interpreter.arguments import choose
 
     methods = [choose(graph, method).name] if method else [m.name for m in graph.methods]
     if at == "graph":
-        return _graph(graph, sizes, methods, select)
+        return _graph_after(terminal, graph, plan, sizes, methods, after, select) if after else _graph(graph, sizes, methods, select)
     from fluorite.codegen import driver
     from fluorite.codegen.buckets import with_extents
     from fluorite.codegen.diagnosis import every_problem
     from fluorite.codegen.target import resolve_target
+    from fluorite.schedule.passes import LAST
 
     given = with_extents(plan, sizes)
     with every_problem(graph, given):
         chosen, notes = driver.prepared(given, graph)
         target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
-        variants = driver.lower_variants(graph, chosen, target)
+        variants = driver.lower_variants(graph, chosen, target, after or LAST)
     terminal.notes(notes)
     if at == "plan":
         return _each(graph, chosen, lambda when: _plan(driver.schedule(graph, chosen, target, when), methods, select))
@@ -106,26 +140,19 @@ def _passes() -> tuple[str, ...]:
     return tuple(PASSES)
 
 
-def _after(terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int], method: str | None, name: str, select: str | None) -> str:
-    """The graph, or the kernels, after one pass."""
-    from fluorite.algo.interpreter.arguments import choose
+def _graph_after(
+    terminal: Terminal, graph: Graph, plan: Any, sizes: Mapping[str, int], methods: Sequence[str], name: str, select: str | None
+) -> str:
+    """The graph after one pass, as far as a plan that is refused comes."""
     from fluorite.codegen import driver
+    from fluorite.codegen.buckets import with_extents
     from fluorite.codegen.target import resolve_target
-    from fluorite.schedule.passes import GRAPH_PASSES, after
+    from fluorite.schedule.passes import after
 
-    methods = [choose(graph, method).name] if method else [m.name for m in graph.methods]
-    chosen, notes = driver.prepared(plan.replace(extents={**plan.extents, **sizes}) if sizes else plan, graph)
+    chosen, notes = driver.prepared(with_extents(plan, sizes), graph)
     terminal.notes(notes)
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
-    if name in GRAPH_PASSES:
-        return _each(
-            graph, chosen, lambda when: _graph(after(driver.schedule(graph, chosen, target, when).steps, name), {}, methods, select)
-        )
-    parts = [
-        _heading(lowered.when) + _kernels(lowered, target, methods, select, "lowered")
-        for lowered in driver.lower_variants(graph, chosen, target, name)
-    ]
-    return "\n\n".join(parts)
+    return _each(graph, chosen, lambda when: _graph(after(driver.schedule(graph, chosen, target, when).steps, name), {}, methods, select))
 
 
 def _each(graph: Graph, plan: Any, text: Any) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import fluorite
 from fluorite.schedule import ExecutionPlan
+from fluorite.schedule.passes import PASSES
 
 PLAN = """version: 1
 schedule:
@@ -108,11 +109,25 @@ def test_after_a_pass(here: Path) -> None:
     assert "blur/acc" not in shown["trace"] and "blur/acc" in shown["rewrites"]
     assert "blur/rows(" in shown["rewrites"] and "blur/rows(" not in shown["inline"]
     assert "kernel sharpen_" in shown["loops"]
+    first, last = (fluorite("show", "photo.py:sharpen", "--at", "source", "--after", name).out for name in ("loops", "sharing"))
+    assert "define " in first and "define " in last and first != last
     refused = fluorite("show", "photo.py:sharpen", "--after", "lops")
     assert refused.code == 2 and "--after lops" in refused.err and "loops" in refused.err
+    for at, after, there in (("asm", "rewrites", "graph"), ("graph", "phases", "lowered, source, asm")):
+        refused = fluorite("show", "photo.py:sharpen", "--at", at, "--after", after)
+        assert refused.code == 2 and f"after {after} there is {there}" in refused.err
+
+
+def test_help_names_every_pass() -> None:
+    help_ = " ".join(fluorite("show", "--help").out.split())
+    assert f"After one pass: {', '.join(PASSES)}." in help_
 
 
 def test_verify_each(here: Path) -> None:
     ran = fluorite("show", "photo.py:sharpen", "--verify-each")
     assert ran.code == 0 and ran.out.rstrip().endswith("every pass keeps what the algorithm means")
     assert "partition" in ran.out and "allocation" in ran.out
+    written = fluorite("show", "photo.py:sharpen", "--verify-each", "-o", "passes.txt")
+    assert written.code == 0 and (here / "passes.txt").read_text().rstrip() == ran.out.rstrip()
+    refused = fluorite("show", "photo.py:sharpen", "--verify-each", "--after", "loops", "--at", "lowered")
+    assert refused.code == 2 and "--verify-each --at --after" in refused.err
