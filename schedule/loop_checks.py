@@ -129,7 +129,7 @@ def no_such_loops(stage: Stage, owner: Stage, nest: Nest, at: Placement) -> list
             source=stage.source,
         )
         for what, loop, d in named
-        if nest.loop(loop) is None
+        if nest.loop(loop) is None and loop not in nest.lost
     ]
 
 

@@ -13,10 +13,10 @@ from .notation.yaml_reader import nearest
 
 
 class Refused(Exception):
-    """What a directive asks of a nest cannot be."""
+    """What a directive asks of a nest cannot be. `missing` is the loop that it names and that is not there."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, missing: str = "") -> None:
+        self.problem, self.missing = problem, missing
 
 
 def missing_loop(nest: Nest, name: str, place: Place, verb: str = "") -> Problem:
@@ -39,7 +39,7 @@ def missing_loop(nest: Nest, name: str, place: Place, verb: str = "") -> Problem
 def take(nest: Nest, name: str, d: Directive, place: Place) -> Loop:
     loop = nest.loop(name)
     if loop is None:
-        raise Refused(missing_loop(nest, name, place, d.label()))
+        raise Refused(missing_loop(nest, name, place, d.label()), name)
     return loop
 
 

@@ -61,6 +61,7 @@ class Nest:
     define: Mapping[Axis, Expr] = field(default_factory=dict)
     guards: tuple[Guard, ...] = ()
     gone: Mapping[str, str] = field(default_factory=dict)  # used-up loop name -> what took it
+    lost: frozenset[str] = frozenset()  # names that refused directives would have made: nobody is told again that these are missing
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from fluorite.algo.errors import Problem
@@ -62,7 +62,9 @@ def shape(
             if isinstance(d, Vectorize):
                 _not_too_wide(nest, d, native(dtype), dtype)
         except Refused as refused:
-            problems.append(replace(refused.problem, path=nest.path, source=source))
+            if refused.missing not in nest.lost:
+                problems.append(replace(refused.problem, path=nest.path, source=source))
+            nest = replace(nest, lost=nest.lost | {*_makes(d)} - {*nest.names})
     return nest, problems
 
 
@@ -87,6 +89,23 @@ def _not_too_wide(nest: Nest, d: Vectorize, native: int, dtype: str) -> None:
     )
 
 
+def _makes(d: Directive) -> Sequence[str]:
+    """The loops that a directive makes."""
+    match d:
+        case Split():
+            return d.names()
+        case Tile(sizes=sizes):
+            return _parts(sizes)
+        case Fuse():
+            return (d.name(),)
+    return ()
+
+
+def _parts(sizes: Iterable[str]) -> list[str]:
+    """The loops of a tile, outermost first."""
+    return [f"{a}_{part}" for part in ("outer", "inner") for a in sizes]
+
+
 def _apply(nest: Nest, d: Directive) -> Nest:
     match d:
         case Split():
@@ -94,10 +113,8 @@ def _apply(nest: Nest, d: Directive) -> Nest:
         case Tile(sizes=sizes, tail=tail):
             for a, size in sizes.items():
                 nest = split(nest, a, (None, size), (f"{a}_outer", f"{a}_inner"), tail, d, d.at("sizes", a))
-            parts = [f"{a}_{part}" for part in ("outer", "inner") for a in sizes]
-            return reorder(
-                nest, sorted(parts, key=lambda p: bool((loop := nest.loop(p)) and loop.reduction and p.endswith("_inner"))), d, d.at()
-            )
+            reduced = {p for p in _parts(sizes) if p.endswith("_inner") and (loop := nest.loop(p)) and loop.reduction}
+            return reorder(nest, sorted(_parts(sizes), key=reduced.__contains__), d, d.at())
         case Reorder(loops=loops):
             return reorder(nest, loops, d, None)
         case Fuse(axes=axes):

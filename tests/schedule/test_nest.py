@@ -171,6 +171,20 @@ def test_one_mistake_does_not_hide_the_next() -> None:
 
 
 @pytest.mark.parametrize(
+    "directives",
+    [
+        [Split("q", 2), Parallel("q_outer"), Vectorize("q_inner")],
+        [Vectorize("q", width=4), Unroll("q_inner")],
+        [Tile({"y": 2, "q": 4}), Reorder("y_outer", "q_outer", "y_inner", "q_inner"), Vectorize("q_inner")],
+        [Fuse("y", "q", into="t"), Split("t", 4), Parallel("t_outer")],
+    ],
+)
+def test_what_follows_from_a_mistake_is_no_second_one(directives: list[Directive]) -> None:
+    (problem,) = shape(fresh({"y": 8, "x": 16}), directives, lambda _: 16, "float32")[1]
+    assert problem.code == "P203" and '"q"' in problem.asked
+
+
+@pytest.mark.parametrize(
     ("directives", "code", "asked", "reason"),
     [
         ([Split("x", 4, into=("y", "lane"))], "P206", 'already has a loop "y"', "differ"),

@@ -143,6 +143,8 @@ def test_a_placement_pulls_what_lies_between_with_it() -> None:
         ("schedule:\n  rows: [{compute_at: {stage: out, axis: z}}]\n", [("P204", 2)]),
         ("schedule:\n  out: [compute_inline]\n", [("P225", 2)]),
         ("schedule:\n  rows: [{rfactor: {axis: k, factor: 2}}]\n  out: [{parallel: z}]\n", [("P203", 3), ("P222", 2)]),
+        ("schedule:\n  out:\n    - vectorize: {axis: x, width: 8, tail: pad}\n    - unroll: x_inner\n", [("P226", 3)]),
+        ("schedule:\n  out: [{split: {axis: q, factor: 4}}]\n  rows: [{compute_at: {stage: out, axis: q_outer}}]\n", [("P203", 2)]),
         ("fusion:\n  groups: [[rows, nothing]]\n", [("P101", 2)]),
         ("fusion:\n  never: [[rows, nothing]]\n", [("P101", 2)]),
         (
