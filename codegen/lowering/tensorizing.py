@@ -191,19 +191,22 @@ def _chosen(work: Context, p: Placed, found: Parts) -> Intrinsic:
     loops = p.nest.loops[found.instruction :]
     extents = sorted(loop.constant or 0 for loop in loops)
     reduced = [loop for loop in loops if loop.reduction]
-    why = "the target has no such instruction"
+    why, instead = "the target has no such instruction", ""
     for i in named:
         sizes = i.sizes()
         if operands(s.value, i) is None:
+            if "bfloat16" in i.operands[0] and _types(s).startswith("float32 x"):
+                instead = "precision: {compute: bf16}"
             takes = " or ".join(f"{a} x {b}" for a, b in i.operands)
             why = f"{i.name} adds products of {takes} to {i.result}, and {s.name} computes {_types(s)}"
         elif extents != sorted(sizes.values()) or [loop.constant for loop in reduced] != [sizes["k"]]:
             shown = ", ".join(f"{loop.name} {loop.extent}" for loop in loops)
             spatial = " and ".join(str(n) for role, n in sizes.items() if role != "k")
             why = f"{i.name} takes loops of {spatial} and one of the reduction of {sizes['k']}, and inside are {shown}"
+            instead = f"split by {', '.join(map(str, sizes.values()))}"
         else:
             return i
-    _refuse(p, d, "P280", why, *(f"split by {', '.join(map(str, named[0].sizes().values()))}" for _ in named[:1]))
+    _refuse(p, d, "P280", why, *(instead,) * bool(instead))
 
 
 def _types(s: Stage) -> str:
