@@ -257,18 +257,35 @@ class Graph:
             lines.append(f"    return {map_tree(_Name(name), m.result)!r}")
         return "\n".join(lines)
 
-    def run(self, *inputs: Any, method: str | None = None, parameters: Mapping[str, np.ndarray] | None = None, **named: Any) -> Any:
-        """The result of a method on the NumPy interpreter, which is the meaning of the language. `step` gives the new state too."""
-        return self.step(*inputs, method=method, parameters=parameters, **named).result
+    def run(
+        self,
+        *inputs: Any,
+        method: str | None = None,
+        parameters: Mapping[str, np.ndarray] | None = None,
+        float64: bool = False,
+        **named: Any,
+    ) -> Any:
+        """The result of a method on the NumPy interpreter, which is the meaning of the language. `step` gives the new state too.
 
-    def step(self, *inputs: Any, method: str | None = None, parameters: Mapping[str, np.ndarray] | None = None, **named: Any) -> Transition:
+        With `float64`, what is float32 is computed and returned in float64: how far rounding alone takes the other result.
+        """
+        return self.step(*inputs, method=method, parameters=parameters, float64=float64, **named).result
+
+    def step(
+        self,
+        *inputs: Any,
+        method: str | None = None,
+        parameters: Mapping[str, np.ndarray] | None = None,
+        float64: bool = False,
+        **named: Any,
+    ) -> Transition:
         """One call as the state transition that it is: its result, and all parameters and state after it, by path. Nothing is changed.
 
         loss, weights = graph.step(x, y, method="train_step", parameters=weights)
         """
         from .interpreter import step
 
-        return step(self, inputs, named, method=method, parameters=parameters)
+        return step(self, inputs, named, method=method, parameters=parameters, float64=float64)
 
 
 class Transition(NamedTuple):

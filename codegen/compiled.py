@@ -69,6 +69,16 @@ class Compiled:
     target: CodeTarget
     notes: tuple[str, ...] = ()
 
+    def text(self) -> str:
+        """The kernels of every bucket."""
+        return "\n\n".join(v.text() for v in self.variants)
+
+    def run(self, *inputs: Any, method: str | None = None, **named: Any) -> Any:
+        """A call of a method, from the initial parameters on. Raises RunError."""
+        from .levels import run_compiled
+
+        return run_compiled(self, inputs, method, named)
+
     def manifest(self, name: str) -> dict[str, Any]:
         return manifest(self, name)
 

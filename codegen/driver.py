@@ -110,7 +110,8 @@ def schedule(graph: Graph, plan: ExecutionPlan, target: CodeTarget, when: Mappin
         steps.append(Step("specialise", ", ".join(f"{k} = {n}" for k, n in (when or {}).items()), graph))
     graph = bounded(graph, chosen)
     made = apply_plan(chosen, graph, target.machine, default_schedule, found.casts)
-    return replace(made, problems=(*found.problems, *made.problems), steps=(*steps, *made.steps[1:]))
+    problems = (*found.problems, *made.problems)
+    return replace(made, problems=problems, steps=(*steps, *made.steps[1:]), when=dict(when or {}))
 
 
 def in_types(plan: ExecutionPlan, graph: Graph) -> Narrowed:
@@ -151,14 +152,16 @@ def lower_variants(graph: Graph, plan: ExecutionPlan, target: CodeTarget, last: 
 def decided(plan: Plan, graph: Graph, strict: bool = False) -> tuple[ExecutionPlan, tuple[str, ...]]:
     """As `prepared`; `strict` refuses open holes. Raises PlanError."""
     chosen, notes = prepared(plan, graph)
-    if strict and notes:
-        raise PlanError(
-            [
-                Problem("P017", "plan", chosen.place.file, asked=note, why="--strict refuses open holes", try_=("fluorite tune",))
-                for note in notes
-            ]
-        )
+    if strict:
+        refuse_open(chosen, notes)
     return chosen, notes
+
+
+def refuse_open(plan: ExecutionPlan, notes: Iterable[str]) -> None:
+    """P017 for each note on a hole that took its default."""
+    why, file = "--strict refuses open holes", plan.place.file
+    if problems := [Problem("P017", file=file, asked=note, why=why, try_=("fluorite tune",)) for note in notes]:
+        raise PlanError(problems)
 
 
 def compile_graph(graph: Graph, plan: Plan = None, cache: bool = True, strict: bool = False) -> Compiled:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import PlanError, Problem
@@ -53,6 +54,12 @@ class Lowered:
 
     def text(self) -> str:
         return "\n\n".join(k.text() for k in self.kernels)
+
+    def run(self, *inputs: Any, method: str | None = None, **named: Any) -> Any:
+        """A call of these kernels: compiled in this process, or those of a GPU with their threads as loops. Raises BuildError, RunError."""
+        from .levels import run_lowered
+
+        return run_lowered(self, inputs, method, named)
 
     def loops(self) -> str:
         return "\n".join(self.nests[s.id].text() for s in self.graph.stages if s.id in self.nests)

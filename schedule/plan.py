@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from fluorite.algo.errors import PlanError, Problem
 
@@ -37,6 +37,11 @@ from .sections import (
     Tune,
     Variant,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from fluorite.algo.graph import Graph
+
+    from .scheduled import Scheduled
 
 VERSION = 1
 EMPTY: Table[Any] = Table()
@@ -206,6 +211,15 @@ class ExecutionPlan(Record):
         from .checks import problems_of
 
         return problems_of(self)
+
+    def apply(self, graph: Graph, when: Mapping[str, int] | None = None) -> Scheduled:
+        """The plan applied to what it schedules: `plan.apply(fl.trace(model))`, a Scheduled to check, print, run, lower and build.
+
+        Holes take their defaults; `when` asks for the code of one bucket, as {"n": 8}. Raises PlanError for what makes no schedule at all.
+        """
+        from .scheduled import levels
+
+        return levels().applied(self, graph, when)  # type: ignore[no-any-return]
 
     def diff(self, other: ExecutionPlan) -> tuple[Any, ...]:
         """The differences from this plan to `other`, by path: `Difference` values, empty if the plans are equal."""

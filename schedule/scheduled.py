@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
 
 from fluorite.algo.errors import PlanError, Problem
 from fluorite.algo.graph import Graph
@@ -69,10 +71,24 @@ class Scheduled:
     problems: tuple[Problem, ...]
     steps: tuple[Step, ...] = ()
     casts: Casts = NO_CASTS
+    when: Mapping[str, int] = field(default_factory=dict)  # the extents that this is specialised to
+    notes: tuple[str, ...] = ()  # on the holes that took their defaults
 
     def check(self) -> list[Problem]:
-        """Every problem of the plan against this graph that is known so far; loops are checked by lowering."""
-        return list(self.problems)
+        """Every problem of the plan against this graph, those of its kernels included; none if it can be built."""
+        return levels().problems(self)  # type: ignore[no-any-return]
+
+    def lower(self) -> Any:
+        """The kernels: a Lowered, which prints (`text`) and runs. Raises PlanError with every problem."""
+        return levels().lowered(self)
+
+    def build(self, strict: bool = False) -> Any:
+        """The whole plan compiled: a Compiled, which prints and runs. `strict` refuses open holes. Raises PlanError, BuildError."""
+        return levels().built(self, strict)
+
+    def run(self, *inputs: Any, method: str | None = None, **named: Any) -> Any:
+        """A call of the graph as the plan has rewritten it, on the interpreter."""
+        return self.graph.run(*inputs, method=method, **named)
 
     def complete_plan(self) -> ExecutionPlan:
         """The plan with every decision of the default scheduler written out."""
@@ -82,6 +98,11 @@ class Scheduled:
 
     def text(self) -> str:
         return self.complete_plan().to_yaml()
+
+
+def levels() -> Any:
+    """What is further down than this room, imported by whoever goes there."""
+    return import_module("fluorite.codegen.levels")
 
 
 class _Work:
@@ -249,7 +270,9 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default,
     work.recompute()
     work.rewrite_from_plan()
     work.take_plan()
-    work.problems += wrong_target(work.graph, work.chosen, machine) or loop_problems(work.graph, work.chosen, work.placements(), machine)
+    found = wrong_target(work.graph, work.chosen, machine) or loop_problems(work.graph, work.chosen, work.placements(), machine)
+    told = {(p.code, p.path, p.place()) for p in work.problems}
+    work.problems += [p for p in found if (p.code, p.path, p.place()) not in told]  # a refused tail: pad
     if not work.problems:
         work.take_default(default, machine, casts)
     together, apart = work.together(), work.apart()
