@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import lcm
 
 from fluorite.algo.dtypes import itemsize, kind
 from fluorite.algo.expr import REAL, Axis, Const, Expr, Op, Read
 from fluorite.algo.extent import Extent, at_most, symbols_of, volume
 from fluorite.algo.graph import Graph
-from fluorite.algo.linear import linear
+from fluorite.algo.linear import is_index, linear
 from fluorite.algo.rewriting import axes_of, reads, rewrite, walk
 from fluorite.algo.scatter import loop_extents
 from fluorite.algo.stages import Stage, product_operands
@@ -21,6 +22,8 @@ EXPENSIVE = {"div": 4, "sqrt": 4, "rsqrt": 6, "floordiv": 8, "mod": 8}
 TRANSCENDENTAL = 12
 MOST_PARTS = 4
 """Parts of an element that lie side by side and are taken apart in registers."""
+MOST_PHASES = 4
+"""Positions along an axis that are written out, where each is computed in its own way."""
 SCALING = 3
 """Operations that are done again rather than a tensor stored."""
 
@@ -138,6 +141,17 @@ def steps_along(s: Stage, a: Axis, most: int) -> bool:
             if not isinstance(step, int) or not 1 <= step <= most or any(a in set(axes_of(i)) for i in r.index[:-1]):
                 return False
     return True
+
+
+def phases(s: Stage, a: Axis) -> int:
+    """After how many positions along an axis what is divided there repeats, as `y % 2`; 1 where nothing is, or that is long."""
+    divisors = [1]
+    for e in walk(s.value):
+        match e:
+            case Op(op="floordiv" | "mod", args=(x, Const(value=by))) if is_index(e) and a in set(axes_of(x)):
+                divisors.append(abs(int(by)) or 1)
+    period = lcm(*divisors)
+    return period if period <= MOST_PHASES else 1
 
 
 def looked_up(s: Stage) -> list[Read]:

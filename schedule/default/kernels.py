@@ -15,7 +15,7 @@ from fluorite.algo.stages import Stage
 from ..directives import Cache, ComputeAt, Directive, FindBest, Fuse, Parallel, Reorder, Rfactor, Split, StoreIn, Unroll, Vectorize
 from ..machine import Machine
 from ..typical import TYPICAL, guess
-from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, looked_up, much_is_contiguous, steps_along, work
+from .analysis import axes_of_index, cost, is_flat, known, last_axis_is_contiguous, looked_up, much_is_contiguous, phases, steps_along, work
 
 Directives = tuple[Directive, ...]
 _FEW_SUMS = 4  # of a scatter, which are unrolled
@@ -58,6 +58,9 @@ def elementwise(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives
         else:
             ds += [Vectorize(flat, width=lanes)]
         return {s.path: tuple(ds)}
+    if (tall := _tall(s, known(s.extents[-2], TYPICAL))) > 1 and known(s.extents[-1], TYPICAL) >= machine.lanes(s.dtype):
+        *loops, line, lane = _by_lines(s, machine, tall)
+        return {s.path: (*loops, *by_rows([*names[:-2], f"{names[-2]}_group"], parallel), line, lane)}
     return {s.path: (*by_rows(names[:-1], parallel), *vector(s, names[-1], machine))}
 
 
@@ -300,7 +303,7 @@ def window(g: Graph, root: Stage, machine: Machine) -> Mapping[str, Directives]:
     if known(root.extents[-1], TYPICAL) < lanes:
         return elementwise(g, root, machine)
     rows_ = known(root.extents[-2], TYPICAL)
-    tall = 4 if rows_ >= 8 and 2 * len(looked_up(root)) < len(root.reads) else 1
+    tall = _tall(root, rows_) if 2 * len(looked_up(root)) < len(root.reads) else 1
     block = max(1, min(16, rows_ // (tall * 4 * machine.cores)))
     own: list[Directive] = [
         *_blocks(y, block, tall),
@@ -332,7 +335,7 @@ def strips(g: Graph, root: Stage, members: list[Stage], machine: Machine) -> Map
     *lead, y, x = [a.name for a in root.axes]
     lanes = machine.lanes(root.dtype)
     rows_, width = known(root.extents[-2], TYPICAL), known(root.extents[-1], TYPICAL)
-    tall = 4 if rows_ >= 8 and shares_rows(root) else 1
+    tall = _tall(root, rows_)
     height = next((h for h in (32, 16, 8) if rows_ >= h * machine.cores * 2), 4)
     room = machine.l2 // 2 // (4 * max(1, len(members)) * (height + 4))
     columns = 0
@@ -357,8 +360,27 @@ def strips(g: Graph, root: Stage, members: list[Stage], machine: Machine) -> Map
     at = ComputeAt(stage="/" + root.path, axis="tile" if tile else task)
     out: dict[str, Directives] = {root.path: tuple(own)}
     for s in members:
-        out[s.path] = (at, *(_windowed(s, machine) if s.reduction is not None else vector(s, s.axes[-1].name, machine)))
+        out[s.path] = (at, *(_windowed(s, machine) if s.reduction is not None else _by_lines(s, machine, _tall(s, height))))
     return out
+
+
+def _tall(s: Stage, rows_: int) -> int:
+    """Rows that are written out: four that share what they read, or one of each kind where they are computed in different ways."""
+    kinds = phases(s, s.axes[-2])
+    if rows_ < 2 * max(kinds, 4):
+        return 1
+    return 4 if shares_rows(s) and 4 % kinds == 0 else kinds
+
+
+def _by_lines(s: Stage, machine: Machine, tall: int) -> Directives:
+    """One vector of a few rows at a time."""
+    *_, y, x = [a.name for a in s.axes]
+    lanes = machine.lanes(s.dtype)
+    if tall == 1 or known(s.extents[-1], TYPICAL) < lanes:
+        return vector(s, x, machine)
+    group, line, columns, lane = f"{y}_group", f"{y}_line", f"{x}_vec", f"{x}_lane"
+    loops = (Split(y, tall, into=(group, line)), Split(x, lanes, into=(columns, lane)), Reorder(group, columns, line, lane))
+    return (*loops, Unroll(line), Vectorize(lane))
 
 
 def shares_rows(s: Stage) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import fluorite as fl
 import pytest
+from fluorite.codegen.lowered import lower_all
 from fluorite.schedule import Cache, ComputeAt, ExecutionPlan, FindBest, Numerics, Pack, Parallel, Rfactor, Stream, Unroll, Vectorize
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.machine import Machine
@@ -238,3 +240,24 @@ def test_large_results_go_past_the_caches(rows: Any, past: bool) -> None:
     assert (Stream in kinds(scheduled(lighter, image=F(rows, 1024)))) == past
     assert Stream not in kinds(scheduled(lambda image: fl.sum(lighter(image)), image=F(rows, 1024)))
     assert (Stream() in scheduled(centred, image=F(rows, 1024)).chosen["centred/lighter"]) == past
+
+
+def test_rows_of_several_kinds_are_written_out_apart() -> None:
+    """In a strip, in a kernel of their own, and where they share rows: no select between them is left where a row is whole."""
+
+    def doubled(image: Any) -> Any:
+        picked = fl.stage(lambda y, x: fl.where(y % 2 == 0, fl.sqrt(image[y, x]), fl.exp(image[y, x])), name="picked")
+        return fl.stage(lambda y, x: picked[y, x] + picked[y + 1, x] * picked[y + 2, x] + picked[y + 3, x], name="sums")
+
+    made = scheduled(doubled, image=F(1024, 1024))
+    assert Unroll("y_line") in made.chosen["doubled/picked"]
+
+    def woven(image: Any) -> Any:
+        return fl.stage(lambda y, x: fl.where(y % 3 == 0, image[y, x], fl.exp(image[y // 3, x])), name="woven")
+
+    def alternating(image: Any) -> Any:
+        return fl.stage(lambda c, y, x: fl.where(y % 2 == 0, image[c, y, x], fl.exp(image[c, y, x])), name="alternating")
+
+    for f, shape in ((woven, (1023, 1024)), (alternating, (3, 256, 1024))):
+        (kernel,) = lower_all(scheduled(f, image=F(*shape))).kernels
+        assert "exp" in kernel.text() and not re.search(r"% [23] == 0", kernel.text())
