@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import halide as hl  # type: ignore[import-not-found,unused-ignore]
-import numpy as np
 
 from .halide_apps import APPS
+from .halide_filters import FILTERS
 from .workloads import GAUSS, LUMA, WORKLOADS, Array
 
 VARIANTS = ("halide hand",)
@@ -129,15 +129,15 @@ def layernorm(rows: Any, bias: Any, gain: Any) -> Any:
 
 
 def build(name: str, variant: str) -> Callable[[], Array] | None:
-    algorithm = (APPS | {f.__name__: f for f in (blur, unsharp, harris, sgemm, softmax, layernorm)}).get(name)
+    algorithm = (APPS | FILTERS | {f.__name__: f for f in (blur, unsharp, harris, sgemm, softmax, layernorm)}).get(name)
     if algorithm is None:
         return None
     w = WORKLOADS[name]
     data = w.inputs()
-    types = {"float32": hl.Float(32), "uint16": hl.UInt(16)}
+    types = {"float32": hl.Float(32), "uint16": hl.UInt(16), "uint8": hl.UInt(8)}
     images = [hl.ImageParam(types[a.dtype.name], a.ndim, key) for key, a in data.items()]
     call = hl.Pipeline(algorithm(*images)).compile_to_callable(images, hl.get_host_target())
-    out = np.empty_like(w.reference(data))
+    out = w.empty(data)
     buffers = [*(hl.Buffer(a) for a in data.values()), hl.Buffer(out)]
 
     def run() -> Array:

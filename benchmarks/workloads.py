@@ -23,7 +23,8 @@ F32 = np.float32
 
 @dataclass(frozen=True)
 class Workload:
-    """`flops` and `bytes` of one call at least: each input read once, each output written once."""
+    """`flops` and `bytes` of one call at least: each input read once, each output written once. `like` is of the result's shape and type,
+    where the reference needs more than NumPy, which peers may not have."""
 
     name: str
     text: str
@@ -32,10 +33,15 @@ class Workload:
     data: Callable[[np.random.Generator], Data]
     reference: Callable[[Data], Array]
     tolerance: float = 1e-4  # of the largest value
+    like: Callable[[Data], Array] | None = None
 
     def inputs(self) -> Data:
         """The same for every peer."""
         return self.data(np.random.default_rng(zlib.crc32(self.name.encode())))
+
+    def empty(self, data: Data) -> Array:
+        """Room for the result."""
+        return np.empty_like((self.like or self.reference)(data))
 
 
 def _random(**shapes: tuple[int, ...]) -> Callable[[np.random.Generator], Data]:
@@ -126,6 +132,19 @@ def _app(name: str) -> Callable[[Data], Array]:
     return lambda d: getattr(applications, name)(*d.values())  # type: ignore[no-any-return]
 
 
+def _scipy(name: str) -> Callable[[Data], Array]:
+    def reference(d: Data) -> Array:
+        from examples.apps import reference_scipy
+
+        return getattr(reference_scipy, name)(*d.values())  # type: ignore[no-any-return]
+
+    return reference
+
+
+def _image(d: Data) -> Array:
+    return d["image"]
+
+
 def _levels(*shape: int, below: int = 65536) -> Callable[[np.random.Generator], Array]:
     """Smooth pixels, as photographs have, with some noise."""
 
@@ -148,6 +167,18 @@ def _pyramid(r: np.random.Generator) -> Data:
 
 _SQUARE, _WIDE, _ROWS = 2048 * 2048, 1536 * 2560, 128 * 1024
 _MLP = 784 * 512 + 512 * 512 + 512 * 10
+_Application = tuple[str, str, str, int, int, int, Callable[[np.random.Generator], Data], Callable[[Data], Array]]
+_APPLICATIONS: tuple[_Application, ...] = (
+    ("interpolate", "pull-push interpolation, 8 levels", "4 x 1536 x 2560", _WIDE, 60, 28, _random(image=(4, 1536, 2560)),
+     lambda d: d["image"][:3]),
+    ("max_filter", "largest of a disc of radius 13", "1536 x 2560", _WIDE, 40, 8, _random(image=(1536, 2560)), _image),
+    ("iir_blur", "four running means", "3 x 1536 x 2560", 3 * _WIDE, 12, 8,
+     lambda r: {**_random(image=(3, 1536, 2560))(r), "alpha": np.array(0.1, F32)}, _image),
+    ("wavelet", "wavelet denoising", "1536 x 2560", _WIDE, 32, 8,
+     lambda r: {**_random(image=(1536, 2560))(r), "threshold": np.array(0.1, F32)}, _image),
+    ("resize", "Lanczos to three fifths", "3 x 1535 x 2560", 3 * _WIDE, 21, 6, _random(image=(3, 1535, 2560)),
+     lambda d: np.empty((3, 921, 1536), F32)),
+)  # fmt: skip
 _DEEP = 29 * 512 * 512 + 512 * 10
 _MLP_STEP = 64 * (6 * _MLP - 2 * 784 * 512)
 _PRODUCT = _normal(a=(1024, 1024), b=(1024, 1024))
@@ -219,6 +250,20 @@ WORKLOADS = {
             _pyramid,
             _app("local_laplacian"),
             tolerance=1e-2,  # rounding decides between neighbours in the table
+        ),
+        *(
+            Workload(name, f"{text}, float32, {w}", flops * n, bytes_ * n, data, _scipy(name), tolerance=1e-4, like=like)
+            for name, text, w, n, flops, bytes_, data, like in _APPLICATIONS
+        ),
+        Workload(
+            "hist",
+            "histogram equalisation, uint8, 3 x 1536 x 2560",
+            15 * _WIDE,
+            9 * _WIDE,
+            lambda r: {"image": (_levels(3, 1536, 2560)(r) // 256).astype(np.uint8)},
+            _scipy("hist"),
+            tolerance=1e-2,  # rounding decides between neighbouring brightnesses
+            like=_image,
         ),
         Workload("softmax", "softmax of the rows of 128 x 1024, float32", 10 * _ROWS, 8 * _ROWS, _normal(x=(128, 1024)), softmax),
         Workload(
