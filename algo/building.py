@@ -57,6 +57,7 @@ class Builder:
     modules: list[Any] = field(default_factory=list)  # the modules being called, outermost first
     kept: list[Any] = field(default_factory=list)  # keeps those ids alive
     closed: set[int] = field(default_factory=set)  # what stood for the carries and slices of scans that are done
+    standing: dict[int, Direct] = field(default_factory=dict)  # what stands for the carries and slices of scans, by number
     aliases: set[int] = field(default_factory=set)  # stages that only give a tensor another identity; none of them is in the Graph
     transposes: dict[int, Transpose] = field(default_factory=dict)  # a gradient's stage -> what it was solved from
     rules: dict[int, Rule] = field(default_factory=dict)  # a result -> how its adjoint goes on, where the user says so

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .building import Builder, call_site, current, opened, placed
-from .dtypes import FLOATS
 from .errors import AlgorithmError
 from .expr import Axis, Expr, Read, as_expr, axis, refuse, where
 from .extent import Extent
@@ -22,10 +21,11 @@ from .linear import simplify
 from .masked_loops import Waiting, masked
 from .passing import bound, labels_of
 from .recurrences import with_clocks
-from .scan_by_turns import by_turns, while_live
-from .stages import Leaf, Stage, rewritten
+from .scan_by_turns import turned
+from .stages import Stage, rewritten
 from .tensor import Direct, Index, Tensor, View
 from .trace import build_stage, copied
+from .traced_step import TracedStep
 from .trees import described, leaves, refilled
 from .wellformed import counted_apart, extent_of, moved_by
 
@@ -65,37 +65,13 @@ def scan(
         with opened("scan"):
             first, over = (map_tree(lambda t: tensor(t, "scan"), given) for given in (init, xs))
             until = None if lengths is None else tensor(lengths, "scan")
-            saved = builder.snapshot()
             made = Scan(builder, step, first, over, axis, reverse, length, until)
             try:
                 return made.result()
             except Waiting:
-                outside = made.outside()
-                builder.restore(saved)
-            return _by_turns(made, step, outside, source)
+                return turned(made, source)
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, "scan"])) from None
-
-
-def _by_turns(made: Scan, step: Step, outside: list[Direct], source: str) -> tuple[Any, Any]:
-    """The scan as a loop over its steps."""
-    from .autodiff.turning import differentiable
-
-    walked, one = list(leaves(made.over)), _of_list(step, made.over)
-    axes = [made.axes[id(t)] for t in walked]
-    if made.lengths is not None:
-        one, walked, axes = while_live(one, len(walked)), [*walked, made.live(made.lengths)], [*axes, 0]
-
-    def loop(step: Any, init: Any, xs: Any, like: Any, reverse: bool, place: int) -> tuple[Any, Any]:
-        return by_turns(step, init, xs, like, made.length, reverse, place)
-
-    like = None if made.stacked is None else map_tree(made._tensor, made.stacked)
-    return differentiable(loop, one, made.init, list(zip(walked, axes, strict=True)), like, outside, made.reverse, made.where, source)
-
-
-def _of_list(step: Step, over: Any) -> Callable[[Any, list[Tensor]], tuple[Any, Any]]:
-    """The step as a function of a list of slices."""
-    return lambda c, x: step(c, None if over is None else refilled(over, x))
 
 
 class Scan:
@@ -167,6 +143,7 @@ class Scan:
         label = outside.label
         inside = Direct(self.builder.fresh(), shape, outside.dtype, names, label, self.builder)
         self.slots[inside.source] = _Slot(inside, outside, along)
+        self.builder.standing[inside.source] = inside
         return inside
 
     def _slice(self, t: Tensor) -> Direct:
@@ -196,18 +173,6 @@ class Scan:
         name = lengths.axis_names[0] or "n"
         clock = "t" if name != "t" else "step"
         return build_stage([clock, name], lambda t, n: t < lengths[n], name="live", extents={clock: self.length, name: lengths.shape[0]})
-
-    def outside(self) -> list[Direct]:
-        """The floats that the step reads beside its carry and its slices."""
-        inside = [s for i, s in self.builder.stages.items() if i not in self.before]
-        read = dict.fromkeys(i for s in inside for i in s.sources)
-        found = [self.builder.stages[i] if i in self.builder.stages else self.builder.leaves[i]
-                 for i in read if i in self.before or i in self.builder.leaves]  # fmt: skip
-        return [
-            Direct(t.id, t.shape, t.dtype, t.axis_names, t.name, self.builder)
-            for t in found
-            if t.dtype in FLOATS and not (isinstance(t, Leaf) and t.kind == "constant")
-        ]
 
     # ------------------------------------------------------------ after the step
     def _next(self, old: Any, new: Any) -> Any:
@@ -261,9 +226,14 @@ class Scan:
                 raise placed(counted_apart("step of fl.scan, or example of fl.vmap", s.counts[0][0]), s.source, s.path)
         name = self._clock_name([s for s in stages if s.id in moving])
         lifted = {s.id: self._lifted(s, moving, axis(name)) for s in stages if s.id in moving}
-        lifted |= masked(self.builder, lifted)
+        paths = set(self.builder.paths)
+        try:
+            lifted |= masked(self.builder, lifted)
+            lifted |= self._walked(list(lifted.values()), name)
+        except Waiting:
+            self.builder.paths = paths
+            raise
         self.builder.stages |= {s.id: self._outside(s) for s in stages if s.id not in moving} | lifted
-        self.builder.stages |= self._walked(list(lifted.values()), name)
         self.builder.closed |= set(self.slots)
         for i in lifted:
             self.builder.transposes.pop(i, None)
@@ -273,6 +243,39 @@ class Scan:
         numbers = iter(self.new)
         carry = map_tree(lambda t: self._last(t, next(numbers), moving), self.init)
         return carry, None if self.ys is None else map_tree(lambda i: self._every(i, moving), self.ys)
+
+    def traced(self) -> TracedStep:
+        """The step alone. What it made that is the same at every step stays where it is, and so do random keys and what was bound."""
+        builder = self.builder
+        stages = [s for i, s in builder.stages.items() if i not in self.before]
+        moving = self._moving(stages)
+        rules = {id(r): r for i in moving if (r := builder.rules.get(i)) is not None}
+        mine = [s for s in stages if s.id in moving]
+        builder.stages |= {s.id: self._outside(s) for s in stages if s.id not in moving}
+        ys = list(leaves(self.ys))
+        like = [self._whole(i) for i in ys]
+        read = dict.fromkeys(i for s in mine for i in s.sources)
+        read |= dict.fromkeys(i for rule in rules.values() for i in rule.behind) | dict.fromkeys((*self.new, *ys))
+        captured = [t for i in read if i not in moving and i not in self.slots and (t := self._outer(i)) is not None]
+        for s in mine:
+            del builder.stages[s.id]
+            builder.paths.discard(s.path)
+            builder.rules.pop(s.id, None)
+        builder.closed |= {*moving, *self.slots}
+        of_carry = [slot.inside for slot in self.slots.values() if slot.axis is None]
+        slices = [slot.inside for slot in self.slots.values() if slot.axis is not None]
+        scope = "/".join([builder.method, *builder.scopes, ""])
+        aliases = frozenset(builder.aliases & moving)
+        return TracedStep(mine, list(rules.values()), of_carry, slices, captured, self.new, ys, like, scope, builder.when, aliases)
+
+    def _outer(self, i: int) -> Direct | None:
+        """A tensor from outside the step, unless it is a constant."""
+        if i in self.builder.stages:
+            return self._whole(i)
+        leaf = self.builder.leaves.get(i)
+        if leaf is None:
+            return self.builder.standing[i]
+        return None if leaf.kind == "constant" else Direct(i, leaf.shape, leaf.dtype, leaf.axis_names, leaf.name, self.builder)
 
     def _walked(self, lifted: list[Stage], clock: str) -> dict[int, Stage]:
         """The stages of all steps, those in terms of themselves step by step. Raises Waiting where a scan within the step begins with what

@@ -22,7 +22,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callabl
     Each stage of fn that depends on the example gets the batch's axis in front, and nothing runs example by example.
     """
 
-    @wraps(fn)
+    @wraps(fn, updated=())
     def call(*given: Any, **named: Any) -> Any:
         from ..ops.views import moveaxis
 

@@ -80,7 +80,8 @@ class Rule:
             def slice_of(t: Any) -> Any:
                 return at.get(("value", t.source), t) if isinstance(t, Direct) else t
 
-            with builder.branch(builder.when if self.when is None else rewrite(self.when, lambda e: _sliced(e, at))):
+            tests = {i: alias(at["value", i]) for i in asked if ("value", i) in at}  # stages of the step, as conditions are
+            with builder.branch(builder.when if self.when is None else rewrite(self.when, lambda e: _sliced(e, tests))):
                 given = [at[key] if (key := ("adjoint", r.source)) in at else _zeros(r) for r in self.results]
                 answers = self._answers(self.backward(map_tree(slice_of, self.residuals), refilled(self.outcome, given)))
             arrived[:] = [t is not None for t in answers]
@@ -143,9 +144,9 @@ class Rule:
         return out
 
 
-def _sliced(e: Expr, at: Mapping[Key, Tensor]) -> Expr | None:
+def _sliced(e: Expr, at: Mapping[int, Tensor]) -> Expr | None:
     """What a condition reads, at one step."""
-    t = at.get(("value", e.source)) if isinstance(e, Read) else None
+    t = at.get(e.source) if isinstance(e, Read) else None
     return t.resolve(e.index, {}, ()) if t is not None and isinstance(e, Read) else None
 
 
@@ -189,7 +190,7 @@ def custom_vjp(
     step of fl.scan, and in fl.vmap, it is a rule of one step: backward is traced once more, for all steps, with what it needs of each.
     """
 
-    @wraps(fn)
+    @wraps(fn, updated=())
     def call(*given: Any, **named: Any) -> Any:
         from ..ops.shapes import tensor
 

@@ -59,18 +59,20 @@ class _Target:
 
 
 class Sweep:
-    """One reverse sweep. `seeds` are the adjoints of the results; afterwards `adjoint_of` has that of every tensor in `wrt`."""
+    """One reverse sweep. `seeds` are the adjoints of the results; afterwards `adjoint_of` has that of every tensor in `wrt`. It ends
+    at those if they stand `apart`."""
 
-    def __init__(self, builder: Builder, seeds: dict[int, Adjoint], wrt: Iterable[int], label: str) -> None:
+    def __init__(self, builder: Builder, seeds: dict[int, Adjoint], wrt: Iterable[int], label: str, apart: bool = False) -> None:
         self.builder, self.out = builder, Emitter(builder, label)
         self.wrt = set(wrt)
+        self.ends = self.wrt if apart else frozenset[int]()
         self.given = seeds
         self.adjoints: dict[int, Adjoint | None] = {}
         self.targets: dict[int, _Target] = {}
         self.conditions: dict[int, Adjoint] = {}  # where an adjoint may be other than 0, if it is not everywhere
         self.numbers: dict[int, int] = {}  # of the adjoints of a recurrence, which are read before they are made
         self.unmade: dict[int, int] = {}  # by such a number, the tensor whose adjoint it is
-        needed = upstream(builder, seeds, self._given)
+        needed = upstream(builder, seeds, self._given) - self.ends
         stages = ordered(s for i, s in builder.stages.items() if i in needed)
         self.live = self._live(stages)
         self.pending = {s.id for s in stages if s.id in self.live}
@@ -101,10 +103,14 @@ class Sweep:
     def _given(self, s: Stage) -> Sequence[int]:
         """The tensors to which adjoints may pass."""
         rule = self.builder.rules.get(s.id)
-        return () if s.op == "stop_gradient" else rule.inputs if rule is not None else s.sources
+        return () if self._stops(s) else rule.inputs if rule is not None else s.sources
+
+    def _stops(self, s: Stage) -> bool:
+        """Whether nothing passes through a stage."""
+        return s.op == "stop_gradient" or s.id in self.ends
 
     def _depends(self, s: Stage, live: set[int]) -> bool:
-        if s.op == "stop_gradient":
+        if self._stops(s):
             return False
         if (rule := self.builder.rules.get(s.id)) is not None:
             return any(i in live for i in rule.inputs)

@@ -58,13 +58,14 @@ def _together(t: Any, found: Sequence[Tensor | None]) -> Any:
     return ComplexTensor(*(zeros_like(p) if g is None else g for p, g in zip(t.parts(), found, strict=True)))
 
 
-def swept(results: Sequence[Direct], seeds: Sequence[Adjoint], wrt: Sequence[Direct]) -> list[Tensor | None]:
+def swept(results: Sequence[Direct], seeds: Sequence[Adjoint], wrt: Sequence[Direct], apart: bool = False) -> list[Tensor | None]:
+    """The adjoints of the tensors `wrt`. Where they count as independent, they stand `apart`: nothing goes on through them."""
     builder = current()
     label = relative(results[0], builder)
     given: dict[int, Adjoint] = {}
     for r, seed in zip(results, seeds, strict=True):
         given[r.source] = _both(given[r.source], seed) if r.source in given else seed
-    sweep = Sweep(builder, given, [t.source for t in wrt], label)
+    sweep = Sweep(builder, given, [t.source for t in wrt], label, apart)
     return [None if (a := sweep.adjoint_of(t.source)) is None else sweep.materialised(a, t) for t in wrt]
 
 
@@ -112,7 +113,7 @@ def value_and_grad(fn: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fal
     reaches by itself; parameters are the same wherever fn reaches them. Where fn does not depend on an argument, the derivative is 0.
     """
 
-    @wraps(fn)
+    @wraps(fn, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         source = call_site()
         try:
@@ -146,7 +147,7 @@ def grad(fn: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Cal
     """
     both = value_and_grad(fn, argnums, has_aux)
 
-    @wraps(fn)
+    @wraps(fn, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         value, derivative = both(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative

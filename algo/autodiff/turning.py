@@ -1,101 +1,103 @@
 """The derivative of a scan that is a loop, since its steps wait for loops of the steps before: the steps once more, and back through them.
 
 The loop is run again, keeping what each step began with; then a scan the other way takes each step's own derivative. What a step reads
-from outside, weights above all, collects what arrives over all steps. A step that contains an fl.while_loop has a derivative where
-fl.custom_vjp around that loop gives one.
+from outside, weights above all, collects what arrives over all steps. Both loops have derivatives of the same kind. A step that contains
+an fl.while_loop has a derivative where fl.custom_vjp around that loop gives one.
+
+A step is a function of all that it reads: so it means the same wherever the steps are gone through again, be it in the step of another
+scan or for the examples of fl.vmap, where what it captured is a slice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..building import current, placed
+from ..building import current
 from ..dtypes import FLOATS
-from ..errors import AlgorithmError
-from ..expr import refuse
+from ..extent import Extent
 from ..graph import map_tree
+from ..scan_by_turns import by_turns
 from ..tensor import Direct, Tensor
-from ..trees import leaves, refilled
 from .aliases import alias
-from .custom import Rule, result_of, stopped
+from .custom import Rule, result_of
 from .reach import elements_of
 from .transforms import settled, swept
 
-Step = Callable[[Any, Any], tuple[Any, Any]]
-Loop = Callable[[Step, Any, Sequence[tuple[Any, int]], Any, bool, int], tuple[Any, Any]]
-"""A scan by turns: of a step, what it begins with, what is walked and along which axis, what is stacked tensors like these, whether it
-goes the other way, and where it stacks."""
+Tensors = Sequence[Tensor]
+Walked = Sequence[tuple[Tensor, int]]
+Step = Callable[[Tensors, Tensors, Tensors], tuple[list[Tensor], list[Tensor]]]
+"""Of carries, slices and what is captured the next carries, and what is stacked."""
 
 
-def differentiable(
-    loop: Loop,
-    step: Step,
-    init: Any,
-    xs: Sequence[tuple[Tensor, int]],
-    like: Any,
-    outside: Sequence[Direct],
-    reverse: bool,
-    place: int,
-    source: str,
-) -> tuple[Any, Any]:
-    """loop(step, init, xs, like, reverse, place) with a derivative by init, xs and what the step reads of `outside`."""
-    start = map_tree(alias, init)
-    walked = [(alias(t), d) for t, d in xs]
-    last, every = loop(step, start, walked, like, reverse, place)
-    outcome = (map_tree(result_of, last), None if every is None else map_tree(result_of, every))
-    results = tuple(leaves(outcome))
+@dataclass(frozen=True)
+class Turning:
+    """A scan that is a loop of `length` steps, which stacks along the axis `place`."""
+
+    step: Step
+    length: Extent
+    reverse: bool
+    place: int
+    source: str
+
+    def run(self, init: Tensors, xs: Walked, like: Tensors, captured: Tensors) -> tuple[list[Tensor], list[Tensor]]:
+        return by_turns(lambda c, x: self.step(c, x, captured), init, xs, like, self.length, self.reverse, self.place)
+
+
+def differentiable(scan: Turning, init: Tensors, xs: Walked, like: Tensors, captured: Tensors) -> tuple[list[Tensor], list[Tensor]]:
+    """The carry after the last step, and what is stacked, tensors `like` these; with a derivative by init, by xs, and by what the step
+    reads beside them, which is `captured`."""
+    begin, walked, read = map_tree(alias, (list(init), [t for t, _ in xs], list(captured)))
+    axes = [d for _, d in xs]
+    outcome = map_tree(result_of, scan.run(begin, list(zip(walked, axes, strict=True)), like, read))
+    results = tuple(t for some in outcome for t in some)
 
     def backward(residuals: Any, arriving: Any) -> Any:
-        if rule.lifts:
-            raise lifted(source)
-        first, *rest = residuals
-        walk = [(t, d) for t, (_, d) in zip(rest, xs, strict=True)]
-        kept = loop(lambda c, x: (step(c, x)[0], list(leaves(c))), first, walk, list(leaves(first)), reverse, 0)[1]
-        at_last, at_every = arriving
-        begins = [t for t in leaves(first) if t.dtype in FLOATS]
-        moving = [t for t in rest if t.dtype in FLOATS]
-        back = [t for t, c in zip(leaves(at_last), leaves(first), strict=True) if c.dtype in FLOATS]
-        each = list(leaves(at_every))
+        first, walk, kept = residuals
+        return _back(scan, first, list(zip(walk, axes, strict=True)), kept, *arriving)
 
-        def step_back(g: Any, x: Sequence[Tensor]) -> tuple[Any, Any]:
-            carried, slices, given = x[: len(kept)], x[len(kept) : len(kept) + len(rest)], x[len(kept) + len(rest) :]
-            c, s = ([stopped(t) for t in some] for some in (carried, slices))  # what came before the step is not gone through here
-            new, y = step(refilled(first, c), s)
-            ends = [(settled(r), a) for r, a in _pairs(new, g["carry"], y, given)]
-            wrt = [t for t in (*c, *s) if t.dtype in FLOATS] + list(outside)
-            found = swept([r for r, _ in ends], [elements_of(a) for _, a in ends], wrt)
-            whole = [_zeros(t) if f is None else f for t, f in zip(wrt, found, strict=True)]
-            n, m = len(begins), len(begins) + len(moving)
-            return {"carry": whole[:n], "outside": [a + b for a, b in zip(g["outside"], whole[m:], strict=True)]}, whole[n:m]
-
-        begin = {"carry": back, "outside": [_zeros(t) for t in outside]}
-        behind = [*((t, 0) for t in kept), *walk, *((t, _place(t, place)) for t in each)]
-        moved = [_without(t, d) for t, d in walk if t.dtype in FLOATS]
-        total, by_step = loop(step_back, begin, behind, moved, not reverse, 0)
-        along = [d for t, d in walk if t.dtype in FLOATS]
-        return total["carry"], [_moved(t, d) for t, d in zip(by_step, along, strict=True)], total["outside"]
-
-    arguments = tuple([t for t in some if t.dtype in FLOATS] for some in (leaves(start), (t for t, _ in walked), outside))
-    inputs = tuple(t.source for some in arguments for t in some)
-    builder = current()
-    rule = Rule(inputs, arguments, results, outcome, [start, *(t for t, _ in walked)], backward, source, "scan", False, builder.when)
+    arguments = tuple(_floats(some) for some in (begin, walked, read))
+    inputs = tuple(t.source for t in (*arguments[0], *arguments[1], *arguments[2]) if isinstance(t, Direct))
+    rule = Rule(inputs, arguments, results, outcome, (begin, walked, read), backward, scan.source, "scan", False, current().when)
     for r in results:
-        builder.rules[r.source] = rule
-    return outcome
+        current().rules[r.source] = rule
+    return outcome  # type: ignore[no-any-return]
 
 
-def lifted(source: str) -> AlgorithmError:
-    asked = "the derivative of an fl.scan that is a loop, in the step of another fl.scan or in fl.vmap"
-    why = "its steps wait for loops of the steps before, and are gone through again by themselves"
-    return placed(refuse("A421", asked, why, "one fl.scan over the steps of both", "fl.stop_gradient"), source, current().method)
+def _back(
+    scan: Turning, first: Tensors, walk: Walked, captured: Tensors, at_last: Tensors, at_every: Tensors
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """What arrives at what the scan began with, at what it walked over, and at what it captured, as far as they are floats."""
+
+    def keeping(c: Tensors, x: Tensors, read: Tensors) -> tuple[list[Tensor], list[Tensor]]:
+        return scan.step(c, x, read)[0], list(c)
+
+    _, kept = differentiable(replace(scan, step=keeping, place=0), first, walk, first, captured)
+    moving = [(t, d) for t, d in walk if t.dtype in FLOATS]
+    n, m = len(_floats(first)), len(_floats(first)) + len(moving)
+
+    def step_back(g: Tensors, x: Tensors, read: Tensors) -> tuple[list[Tensor], list[Tensor]]:
+        c, s, arriving = x[: len(kept)], x[len(kept) : len(kept) + len(walk)], x[len(kept) + len(walk) :]
+        own: tuple[list[Tensor], ...] = map_tree(alias, (list(c), list(s), list(read)))
+        new, y = scan.step(*own)
+        floats = [(t, a) for t, a in zip(y, arriving, strict=True) if a.dtype in FLOATS]
+        ends = [(settled(t), a) for t, a in (*zip(_floats(new), g[:n], strict=True), *floats)]
+        wrt = [t for some in own for t in _floats(some)]
+        found = swept([r for r, _ in ends], [elements_of(a) for _, a in ends], wrt, apart=True)  # type: ignore[arg-type]
+        whole = [_zeros(t) if f is None else f for t, f in zip(wrt, found, strict=True)]
+        return [*whole[:n], *(a + b for a, b in zip(g[n:], whole[m:], strict=True))], whole[n:m]
+
+    back = [t for t, c in zip(at_last, first, strict=True) if c.dtype in FLOATS]
+    behind = [*((t, 0) for t in kept), *walk, *((t, _place(t, scan.place)) for t in at_every)]
+    turned = replace(scan, step=step_back, reverse=not scan.reverse, place=0)
+    begin = [*back, *map(_zeros, _floats(captured))]
+    total, by_step = differentiable(turned, begin, behind, [_without(t, d) for t, d in moving], captured)
+    return total[:n], [_moved(t, d) for t, (_, d) in zip(by_step, moving, strict=True)], total[n:]
 
 
-def _pairs(new: Any, carry: Sequence[Tensor], y: Any, given: Sequence[Tensor]) -> list[tuple[Any, Tensor]]:
-    """The results of a step that are floats, with what arrives at each."""
-    floats = [t for t in leaves(new) if t.dtype in FLOATS]
-    stacked = [(t, a) for t, a in zip(leaves(y), given, strict=True) if a.dtype in FLOATS]
-    return [*zip(floats, carry, strict=True), *stacked]
+def _floats(tensors: Iterable[Tensor]) -> list[Tensor]:
+    return [t for t in tensors if t.dtype in FLOATS]
 
 
 def _zeros(t: Tensor) -> Tensor:
@@ -122,4 +124,4 @@ def _moved(t: Tensor, to: int) -> Tensor:
     return t if to == 0 else moveaxis(t, 0, to)
 
 
-__all__ = ["differentiable"]
+__all__ = ["Turning", "differentiable"]

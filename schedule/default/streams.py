@@ -22,7 +22,7 @@ def streams(g: Graph, made: dict[str, Directives]) -> dict[str, Directives]:
 
 def _suits(g: Graph, s: Stage, ds: Directives) -> bool:
     bytes_ = volume(s.extents) * itemsize(s.dtype)
-    once = s.reduction is None and not (s.clock or s.turn or s.when or s.parts_axis or scatters(s, False) or sorts(s, False))
+    once = all(x is None for x in (s.reduction, s.clock, s.turn, s.when, s.parts_axis)) and not (scatters(s, False) or sorts(s, False))
     alone = s.id in g.outputs and s.id not in g.updates and not g.consumers[s.id]
     in_vectors = any(isinstance(d, Vectorize) for d in ds) and not any(isinstance(d, ComputeInline) for d in ds)
     return once and alone and in_vectors and isinstance(bytes_, int) and bytes_ >= LARGE

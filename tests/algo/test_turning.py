@@ -9,7 +9,6 @@ import fluorite as fl
 import numpy as np
 from fluorite.algo.autodiff.pullbacks import Derivative, derivative
 from fluorite.algo.autodiff.slopes import Point
-from operator_running import refusal
 
 Array = np.ndarray[Any, Any]
 F64 = fl.f64
@@ -137,20 +136,6 @@ def test_a_rule_for_the_inner_loop_is_enough() -> None:
     x = doubles(5, 3)
     found = fl.trace(fl.grad(implicit)).run(x)
     np.testing.assert_allclose(found, slopes(implicit_by_numpy, (x,), 0), rtol=1e-6, atol=1e-7)
-
-
-def test_inside_the_step_of_a_scan_there_is_none() -> None:
-    def deep(x: Any) -> Any:
-        def step(c: Any, planes: Any) -> Any:
-            w = fl.mean(planes[0])
-            again = fl.scan(lambda d, rows: (inner(d, rows, fl.eye(2) * w), None), fl.zeros((2,)), planes)[0]
-            return c + fl.sum(again), None
-
-        return fl.scan(step, 0.0, x)[0]
-
-    x = doubles(2, 3, 2, 2).astype(np.float32)
-    found = refusal(lambda x: fl.grad(deep)(x), x)
-    assert found.code == "A421" and "fl.stop_gradient" in found.text()
 
 
 def test_slopes_are_measured_through_loops() -> None:
