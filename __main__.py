@@ -7,14 +7,17 @@ import sys
 
 
 def main() -> None:
+    from fluorite.cli.ending import INTERRUPTED, exit_code, heed
+
     _open_streams()
+    heed()
     try:
         from fluorite.cli.app import main as run
 
-        code = run()
+        code = exit_code(run())
     except KeyboardInterrupt:  # while modules are still being imported, and nothing has begun
         print("interrupted", file=sys.stderr, flush=True)
-        os._exit(130)  # an import that was interrupted inside exec() would make Python end itself by the signal
+        os._exit(exit_code(INTERRUPTED))  # an import that was interrupted inside exec() would make Python end itself by the signal
     gc.freeze()  # all that is left goes with the process: Python would look for garbage in TVM for a fifth of a second
     sys.exit(code)
 

@@ -39,7 +39,8 @@ Running a model file executes it: it is Python. A plan may name such a file (pro
 
 PLAN is file.yaml, fluorite:PRESET, or file.py:NAME (an ExecutionPlan, or a function that returns one).
 
-Exit codes: 0 done, 1 refused or different, 2 wrong usage, 70 a bug of fluorite, 130 interrupted.""",
+Exit codes: 0 done, 1 refused or different, 2 wrong usage, 70 a bug of fluorite, 130 interrupted
+(143 by SIGTERM, 129 by SIGHUP).""",
 )
 app.add_typer(plan_app, name="plan", help="Look at plans: init, resolve, diff, schema, directives.")
 

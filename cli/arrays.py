@@ -55,6 +55,8 @@ def read(text: str, declared: Declared) -> Any:
         return json.loads(data)
     except FluoriteError:
         raise
+    except MemoryError:
+        raise _unreadable(declared.name, path, "there is not enough memory for it") from None
     except Exception as error:  # decoders of foreign files raise what they like
         raise _unreadable(declared.name, path, str(error.args[0] if error.args else type(error).__name__)) from None
 
@@ -90,7 +92,11 @@ def _of_npz(data: bytes, key: str | None, name: str) -> Array:
 
 def _of_picture(data: bytes, declared: Declared) -> Array:
     """Grey for two axes, colours for three; floats run from 0 to 1, integers are the picture's own."""
-    image = _pillow().open(io.BytesIO(data), formats=("PNG",))
+    pillow = _pillow()
+    try:
+        image = pillow.open(io.BytesIO(data), formats=("PNG",))
+    except pillow.UnidentifiedImageError:
+        raise ValueError("it is no PNG picture") from None
     if image.width * image.height > _LARGEST_PICTURE:
         raise ValueError("the picture is too large")
     deep = image.mode.startswith("I")

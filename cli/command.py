@@ -12,9 +12,10 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from .ending import INTERRUPTED
 from .terminal import Terminal
 
-DONE, REFUSED, USAGE, BUG, INTERRUPTED = 0, 1, 2, 70, 130
+DONE, REFUSED, USAGE, BUG = 0, 1, 2, 70
 _COMMON: dict[str, tuple[Any, Any]] = {
     "as_json": (Annotated[bool, typer.Option("--json", help="One JSON document on stdout, also on failure.")], False),
     "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks on stderr.")], False),

@@ -9,7 +9,7 @@ import time
 import traceback
 from pathlib import Path
 
-from fluorite.algo.errors import Problem
+from fluorite.algo.errors import BuildError, Problem
 
 
 def report(error: BaseException, arguments: list[str]) -> Path | None:
@@ -40,7 +40,7 @@ def _folders() -> list[Path]:
 
     try:
         return [cache_folder() / "reports", Path(tempfile.gettempdir())]
-    except RuntimeError:  # no home folder
+    except BuildError:  # no home folder
         return [Path(tempfile.gettempdir())]
 
 

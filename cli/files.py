@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from fluorite.algo.errors import Problem, RunError
+from fluorite.algo.errors import BuildError, Problem, RunError
 
 
 def writable(path: Path, force: bool = False) -> None:
@@ -52,18 +52,18 @@ def write(path: Path, data: bytes, force: bool = False) -> None:
 
 def remember(path: Path, data: bytes) -> None:
     """Note in the cache that fluorite wrote these bytes here, so that it may replace them. Without a cache it will ask for --force."""
-    record = _record_file(path)
     try:
+        record = _record_file(path)
         record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         record.write_text(_digest(data), encoding="ascii")
-    except OSError:
+    except (OSError, BuildError):
         return
 
 
 def _record(path: Path) -> str:
     try:
         return _record_file(path).read_text(encoding="ascii")
-    except (OSError, ValueError):
+    except (OSError, ValueError, BuildError):
         return ""
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from fluorite.algo.errors import Problem, RunError
 
 from .command import BUG, INTERRUPTED
+from .ending import ASKING
 from .terminal import Terminal
 
 NO_MEMORY = 128 + signal.SIGKILL
 """The exit code of a process that had no memory left: that of one which the system ended for it."""
-_STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ def _checkpoint(out: Path) -> tuple[Path, int] | None:
 
 def death_of(code: int) -> str | None:
     """What a process died of; None if it did not."""
+    if code - 128 in ASKING:
+        code = 128 - code
     if code < 0:
         try:
             return f"was ended by {signal.Signals(-code).name}"
@@ -106,12 +108,11 @@ class _Child:
 def _forwarding() -> Iterator[_Child]:
     """What stops this process stops the child, which leaves a checkpoint."""
     child = _Child()
-    held = {number: signal.signal(number, child.stop) for number in _STOPS}
+    before = signal.signal(signal.SIGINT, child.stop)
     try:
         yield child
     finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, before)
         if child.process is not None and child.process.poll() is None:
             child.process.kill()
 

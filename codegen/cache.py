@@ -12,12 +12,16 @@ from fluorite.algo.errors import BuildError, Problem
 
 
 def cache_folder() -> Path:
-    """$FLUORITE_CACHE, else $XDG_CACHE_HOME/fluorite, else ~/.cache/fluorite."""
+    """$FLUORITE_CACHE, else $XDG_CACHE_HOME/fluorite, else ~/.cache/fluorite. Raises BuildError where there is no home folder."""
     chosen = os.environ.get("FLUORITE_CACHE")
     if chosen:
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fluorite"
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "fluorite"
+    except RuntimeError:
+        tries = ("FLUORITE_CACHE=a folder of yours",)
+        raise BuildError(Problem("B010", asked="the build cache has no place", why="there is no home folder", try_=tries)) from None
 
 
 def key_of(*parts: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from fluorite.algo.errors import BuildError
 
 from .cache import cache_folder, key_of
 from .runtime.host import cpu_features
@@ -39,7 +40,10 @@ class Roofline:
 
 def roofline() -> Roofline:
     """Of this machine; half a second the first time."""
-    path = cache_folder() / "machine" / f"{_machine()}.json"
+    try:
+        path = cache_folder() / "machine" / f"{_machine()}.json"
+    except BuildError:  # there is no place to keep it
+        return _measure()
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         return Roofline(float(kept["flops"]), float(kept["bytes"]))

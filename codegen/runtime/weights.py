@@ -43,11 +43,18 @@ def _read(file: Any, size: int) -> dict[str, np.ndarray[Any, Any]]:
     length = int.from_bytes(file.read(8), "little")
     if length > min(size - 8, _LARGEST_HEADER):
         raise ValueError("its header is cut off")
-    header: dict[str, Any] = json.loads(file.read(length))
+    try:
+        header: dict[str, Any] = json.loads(file.read(length))
+    except RecursionError:
+        raise ValueError("its header is nested too deeply") from None
+    if not isinstance(header, dict):
+        raise ValueError("its header is no JSON object")
     header.pop("__metadata__", None)
     tensors: dict[str, np.ndarray[Any, Any]] = {}
     end = 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        if entry["dtype"] not in _NAMES:
+            raise ValueError(f"{name} is of the type {entry['dtype']}, which there is not here")
         dtype, shape = numpy_dtype(_NAMES[entry["dtype"]]), tuple(entry["shape"])
         begin, stop = entry["data_offsets"]
         if any(type(n) is not int or n < 0 for n in shape) or begin != end or stop - begin != dtype.itemsize * prod(shape):

@@ -102,7 +102,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Trial], int]:
                 header = {k: v for k, v in entry.items() if k != "journal"} if entry["journal"] == FORMAT else None
             elif "trial" in entry:
                 trials.setdefault(str(entry["key"]), Trial.of(entry))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise _refused(path, f"is no journal of a search: line {n + 1} is not one that fluorite writes", "") from None
     if header is None:
         raise _refused(path, "is no journal of a search", "its first line says nothing that this version understands")

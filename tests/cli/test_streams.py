@@ -109,7 +109,8 @@ def test_an_internal_error_is_a_bug_of_ours(monkeypatch: pytest.MonkeyPatch) -> 
     assert fluorite("plan", "diff", "a.yaml", "b.yaml").code == 70
 
 
-def test_interrupted_is_130(here: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_is_130(here: Path, number: signal.Signals, code: int) -> None:
     (here / "slow.py").write_text("import time\nopen('started', 'w').close()\ntime.sleep(60)\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "fluorite", "check", "slow.py", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -118,9 +119,9 @@ def test_interrupted_is_130(here: Path) -> None:
         if (here / "started").exists():
             break
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=30)
-    assert process.returncode == 130 and "interrupted" in err and "Traceback" not in err
+    assert process.returncode == code and "interrupted" in err and "Traceback" not in err
     assert json.loads(out)["ok"] is False
 
 

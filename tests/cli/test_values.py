@@ -99,6 +99,16 @@ def test_damaged_files_are_told_in_a_sentence(tmp_path: Path, name: str, data: b
         read(str(tmp_path / f"absent_{name}"), Input())
 
 
+def test_files_that_claim_too_much(tmp_path: Path) -> None:
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 999), }".ljust(117) + b"\n"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + header)
+    (tmp_path / "a.png").write_bytes(b"\x89PNG")
+    (tmp_path / "a.json").write_bytes(b"[" * 100_000)
+    for name, said in (("a.npy", "not enough memory"), ("a.png", "it is no PNG picture"), ("a.json", "recursion")):
+        with pytest.raises(RunError, match=said):
+            read(str(tmp_path / name), Input())
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int32"])
 def test_pictures_round_trip(tmp_path: Path, dtype: str) -> None:
     grey = np.arange(256, dtype=np.uint8).reshape(16, 16)

@@ -13,9 +13,11 @@ from typing import Any
 import fluorite as fl
 import pytest
 from fluorite.algo.errors import BuildError
+from fluorite.cli.files import write
 from fluorite.codegen import cache, compiled, driver
 from fluorite.codegen.cache import cached_file, key_of
 from fluorite.codegen.compiled import compile_kernels
+from fluorite.codegen.roofline import roofline
 from fluorite.codegen.target import resolve_target
 from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.sections import Target
@@ -143,6 +145,19 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert cache.cache_folder() == Path(folder).expanduser()
+
+
+def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("FLUORITE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(BuildError, match="no home folder"):
+        cached_file(key_of("c"), ".so", lambda p: None)
+    write(tmp_path / "out.txt", b"what needs no cache goes on")
+    assert roofline().flops > 0
 
 
 def test_keys_change_with_every_file_that_code_comes_from() -> None:

@@ -175,6 +175,7 @@ def _file(header: Any, body: bytes = b"") -> bytes:
         _file({"a": {"dtype": "F99", "shape": [1], "data_offsets": [0, 4]}}, b"1234"),
         _file({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, b"12345678"),
         _file({"a": 5}),
+        (100_000).to_bytes(8, "little") + b"[" * 100_000,
     ],
 )
 def test_a_damaged_file_is_a_sentence(model: Model, tmp_path: Path, data: bytes) -> None:
