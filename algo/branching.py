@@ -34,6 +34,9 @@ def cond(pred: Any, then: Branch, otherwise: Branch, *operands: Any) -> Any:
     alike, of the same shapes and types; numbers take the type of the other side. Stages are called cond/then/NAME and cond/otherwise/NAME.
     Element by element is ``fl.where``. On a GPU both branches are computed. Raises AlgorithmError: branches that differ, a pred with axes.
     """
+    from .python import converted
+
+    then, otherwise = converted(then), converted(otherwise)
     if isinstance(pred, bool | np.bool_):
         return (then if pred else otherwise)(*operands)
     builder, source = current(), call_site()
@@ -52,7 +55,9 @@ def switch(index: Any, branches: Sequence[Branch], *operands: Any) -> Any:
     index is an integer tensor without axes, or a Python int. Branches return what those of ``fl.cond`` do. Stages are called
     switch/0/NAME, switch/1/NAME, ... Raises AlgorithmError: no branches, branches that differ, an index with axes.
     """
-    builder, source = current(), call_site()
+    from .python import converted
+
+    builder, source, branches = current(), call_site(), [converted(b) for b in branches]
     try:
         if not branches:
             raise refuse("A401", "fl.switch without branches", "there is nothing to take", "fl.switch(index, [f, g], x)")

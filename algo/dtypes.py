@@ -2,8 +2,9 @@
 
 Promotion is the array API's table, and Python scalars are weak: they take the other operand's type. Where the table says nothing:
 float16 with bfloat16 gives float32; a float8 with a wider float gives the wider; the two float8 give float16, which holds both.
-What is made of Python scalars, positions and extents alone, such as `i * 0.1`, is weak too: it is computed in the type that it meets, in
-float32 where that is narrower, and alone in float32, int32 or bool.
+What is made of Python scalars, positions and extents alone, such as `i * 0.1`, is weak too, and so is the variable of a loop over
+``range(x.shape[0])`` or ``enumerate(x)``: it is computed in the type that it meets, in float32 where that is narrower, and alone in
+float32, int32 or bool.
 
 Integers wrap around. // and % are floor division, by zero 0; / of integers gives float32. A shift by the width or more gives 0, or the
 sign; `fl.saturate` clamps where `fl.cast` wraps. A cast from a float truncates toward zero, saturates, and takes NaN to 0.

@@ -33,10 +33,12 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
     There is no derivative: the number of turns is not known; fl.scan with a fixed number of steps, or with lengths=, has one.
     Raises AlgorithmError: a body that returns another carry than it takes, a condition with axes.
     """
+    from .python import converted
+
     builder, source = current(), call_site()
     try:
         with opened("while"):
-            return _Loop(builder, condition, body, init).result()
+            return _Loop(builder, converted(condition), converted(body), init).result()
     except AlgorithmError as error:
         raise placed(error, source, "/".join([builder.method, *builder.scopes, "while"])) from None
 

@@ -59,8 +59,9 @@ def scan(
     scan/NAME. Raises AlgorithmError: a step that returns another carry than it takes, axes that differ in length.
     """
     from .ops.shapes import tensor
+    from .python import converted
 
-    builder, source = current(), call_site()
+    builder, source, step = current(), call_site(), converted(step)
     try:
         with opened("scan"):
             first, over = (map_tree(lambda t: tensor(t, "scan"), given) for given in (init, xs))

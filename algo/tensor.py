@@ -124,7 +124,8 @@ class Tensor(OwnOperators, Methods):
             "fl.where(condition, a, b)",
             "fl.cond(condition, f, g)",
             "& | ~ instead of and, or, not",
-            "@fl.function over the function that holds the if or while: the model's own functions and decorated ones may branch on tensors",
+            "@fl.function over the function that holds the if or while: the model's own functions, decorated ones and those given to "
+            "fl.grad, fl.scan and the like may branch on tensors",
         )
 
     def _as_number(self) -> Any:

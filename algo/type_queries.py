@@ -13,6 +13,7 @@ from .dtypes import COMPLEX, DEFAULT, FLOATS, INTEGERS, canonical, paired, part_
 from .expr import Expr, refuse
 from .tensor import Tensor
 from .types import DType
+from .weak_numbers import WeakNumber
 
 _KINDS = {
     "bool": ("bool",),
@@ -102,7 +103,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 def _type_of(operand: Any) -> tuple[str, bool]:
     """The type of a tensor, an array, a number or a type, and whether it is weak."""
     if isinstance(operand, Tensor | Expr | ComplexTensor | ComplexExpr | np.ndarray | np.generic):
-        return _named(operand.dtype), isinstance(operand, Expr | ComplexExpr) and operand.weak
+        return _named(operand.dtype), isinstance(operand, WeakNumber) or (
+            isinstance(operand, Expr | ComplexExpr) and operand.weak
+        )
     if isinstance(operand, bool | int | float):
         return DEFAULT[operand.__class__.__name__], True
     return ("complex64", True) if isinstance(operand, complex) else (_named(operand), False)

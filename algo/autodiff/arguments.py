@@ -106,10 +106,12 @@ def _trainable(value: Module | Program) -> dict[str, Parameter]:
 
 def called(fn: Callable[..., Any], held: Mapping[Place, Argument], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What the function returns with these in place of its arguments."""
+    from ..python import converted
+
     given = [held[k].outer if k in held else a for k, a in enumerate(args)]
     named = {k: held[k].outer if k in held else a for k, a in kwargs.items()}
     with _rebound(next(iter(held.values())).rebound if held else {}):
-        return fn(*given, **named)
+        return converted(fn)(*given, **named)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callabl
     @wraps(fn, updated=())
     def call(*given: Any, **named: Any) -> Any:
         from ..ops.views import moveaxis
+        from ..python import converted
 
         source = call_site()
         try:
@@ -40,7 +41,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callabl
 
             def one(carry: Any, given: list[Any]) -> tuple[Any, Any]:
                 each = iter(given)
-                return carry, fn(*(x if a is None else next(each) for x, a in zip(args, axes, strict=True)))
+                return carry, converted(fn)(*(x if a is None else next(each) for x, a in zip(args, axes, strict=True)))
 
             _, stacked = Scan(current(), one, (), batched, 0, False, None, None).result()
             return map_tree(lambda t: moveaxis(t, 0, out_axes), stacked)

@@ -193,11 +193,13 @@ def custom_vjp(
     @wraps(fn, updated=())
     def call(*given: Any, **named: Any) -> Any:
         from ..ops.shapes import tensor
+        from ..python import converted
 
         source = call_site()
+        way, back = converted(forward), converted(backward)
         args = positional(fn, given, named)
         arguments = tuple(map_tree(lambda t: alias(tensor(t, fn.__name__)), a) for a in args)
-        returned = forward(*arguments)
+        returned = way(*arguments)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise placed(
                 refuse("A174", f"a forward function that returns {type(returned).__name__}", "it returns (result, residuals)"), source, ""
@@ -207,7 +209,7 @@ def custom_vjp(
         results = tuple(leaves(outcome))
         same = {id(t): r for t, r in zip(leaves(returned[0]), results, strict=True)}
         residuals = map_tree(lambda t: same.get(id(t), t), returned[1])
-        rule = Rule(inputs, arguments, results, outcome, residuals, backward, source, fn.__name__, surrogate, current().when)
+        rule = Rule(inputs, arguments, results, outcome, residuals, back, source, fn.__name__, surrogate, current().when)
         for r in results:
             current().rules[r.source] = rule
         return outcome

@@ -17,6 +17,7 @@ from ..complex.lifting import holds_complex
 from ..expr import Expr, as_expr
 from ..tensor import Tensor, in_body
 from ..trace import build_stage
+from ..weak_numbers import weakly
 from .shapes import broadcast, element, labels, tensor, weak_like
 
 
@@ -73,6 +74,8 @@ def elementwise(fn: Callable[..., Any], label: str | None = None) -> Elementwise
             return rule(known)(*operands, **options) if in_body() else mapped_complex(*operands, name=name, **options)
         if in_body():
             return fn(*(x if x is None else as_expr(x) for x in operands), **options)
+        if name is None and (number := weakly(fn, operands, options)) is not None:
+            return number
         return mapped(*operands, name=name, **options)
 
     return call

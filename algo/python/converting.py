@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
+import dis
 import functools
 import inspect
-import textwrap
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -15,14 +17,19 @@ from .names import needs_rewriting
 from .rewriter import FLOW, rewritten
 
 _MADE = "__fluorite_made__"
+_LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _codes: dict[types.CodeType, types.CodeType | None] = {}
 """By the code of a function, that of the rewritten one; None where there is nothing to rewrite, or no source."""
+_Found = tuple[ast.FunctionDef | ast.Lambda, str]
+_files: dict[str, tuple[str, dict[int, list[_Found]]]] = {}
+"""Files that functions were found in: their text, and the functions by line, each with the innermost class around it."""
+_BRANCHES = frozenset((*dis.hasjrel, *dis.hasjabs, dis.opmap["UNARY_NOT"]))
 
 
 def converted(fn: Callable[..., Any]) -> Callable[..., Any]:
     """fn, or a function that means the same and also branches and loops on tensors. Bound methods stay bound.
 
-    Left as they are: functions without source, lambdas, generators, and those that have no control flow.
+    Left as they are: functions without source, generators, fluorite's own, and those that have no control flow.
     """
     if isinstance(fn, types.MethodType):
         inner = converted(fn.__func__)
@@ -44,24 +51,18 @@ def converted(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def _compiled(fn: types.FunctionType) -> types.CodeType | None:
     code = fn.__code__
-    if fn.__name__ == "<lambda>" or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return None
-    try:
-        lines, first = inspect.getsourcelines(code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError):
+    if FLOW in code.co_freevars or code.co_filename.startswith(_LIBRARY) or not _branches(code):
         return None
-    found = tree.body[0] if len(tree.body) == 1 else None
-    if not isinstance(found, ast.FunctionDef) or found.name != code.co_name or not needs_rewriting(found):
+    found, owner = _found(code) or (None, "")
+    if found is None or not needs_rewriting(found):
         return None
-    ast.increment_lineno(tree, first - 1)
-    owner = fn.__qualname__.split(".")[-2] if "." in fn.__qualname__ and not fn.__qualname__.split(".")[-2].startswith("<") else ""
-    outside = (*code.co_freevars, FLOW)
     made = rewritten(found, owner, code.co_filename)
     made.name = _MADE  # so that a function that calls itself means what its module calls so
     factory = ast.FunctionDef(
         name="factory",
-        args=ast.arguments([], [ast.arg(n) for n in dict.fromkeys((*outside, "__class__"))], None, [], [], None, []),
+        args=ast.arguments([], [ast.arg(n) for n in dict.fromkeys((*code.co_freevars, FLOW, "__class__"))], None, [], [], None, []),
         body=[made, ast.Return(ast.Name(made.name, ast.Load()))],
         decorator_list=[],
     )
@@ -79,6 +80,55 @@ def _compiled(fn: types.FunctionType) -> types.CodeType | None:
 
 def _inner(code: types.CodeType, name: str) -> types.CodeType:
     return next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
+
+
+def _branches(code: types.CodeType) -> bool:
+    """Whether a function, or one inside it, may have control flow, as far as its instructions say."""
+    inside = (c for c in code.co_consts if isinstance(c, types.CodeType))
+    return not _BRANCHES.isdisjoint(code.co_code[::2]) or any(map(_branches, inside))
+
+
+# ---------------------------------------------------------------- the source
+def _found(code: types.CodeType) -> tuple[ast.FunctionDef, str] | None:
+    """The source of a function, and the class around it. A lambda is a function that returns."""
+    try:
+        text = "".join(inspect.findsource(code)[0])
+        if _files.get(code.co_filename, ("",))[0] != text:
+            _files[code.co_filename] = text, _by_line(ast.parse(text))
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return None
+    here = _files[code.co_filename][1].get(code.co_firstlineno, [])
+    if code.co_name != "<lambda>":
+        return next(((copy.deepcopy(f), owner) for f, owner in here if isinstance(f, ast.FunctionDef) and f.name == code.co_name), None)
+    fitting = [(f, owner) for f, owner in here if isinstance(f, ast.Lambda) and _holds(f, code)]
+    if not fitting:
+        return None
+    f, owner = max(fitting, key=lambda found: (found[0].lineno, found[0].col_offset))  # the innermost of those around it
+    made = ast.FunctionDef("function", f.args, [ast.copy_location(ast.Return(f.body), f.body)], [])
+    return copy.deepcopy(ast.copy_location(made, f)), owner
+
+
+def _by_line(tree: ast.Module) -> dict[int, list[_Found]]:
+    """The functions of a file by their first lines."""
+    found: dict[int, list[_Found]] = {}
+    pending: list[tuple[ast.AST, str]] = [(tree, "")]
+    while pending:
+        n, owner = pending.pop()
+        if isinstance(n, ast.FunctionDef | ast.Lambda):
+            decorators = n.decorator_list if isinstance(n, ast.FunctionDef) else []
+            found.setdefault(min([n.lineno, *(d.lineno for d in decorators)]), []).append((n, owner))
+        inner = n.name if isinstance(n, ast.ClassDef) else owner
+        pending += ((child, inner) for child in ast.iter_child_nodes(n))
+    return found
+
+
+def _holds(f: ast.Lambda, code: types.CodeType) -> bool:
+    """Whether the code lies where a lambda does."""
+    start, end = (f.lineno, f.col_offset), (f.end_lineno or 0, f.end_col_offset or 0)
+    for line, last, column, stop in code.co_positions():
+        if line and last and column is not None and stop is not None and stop > 0 and not (start <= (line, column) and (last, stop) <= end):
+            return False
+    return True
 
 
 __all__ = ["converted"]

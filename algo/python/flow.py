@@ -173,12 +173,14 @@ def _logical(place: str, parts: Sequence[Thunk], word: str) -> Any:
     found: Any = None  # what tensors say so far
     for n, part in enumerate(parts):
         x = part()
+        if found is None and n == len(parts) - 1:
+            return x
         if _decides(x):
             with _at(place):
                 x = _bool(x, word)
                 found = x if found is None else join(found, x)
         elif found is None:
-            if n == len(parts) - 1 or bool(x) is (word == "or"):
+            if bool(x) is (word == "or"):
                 return x
         elif bool(x) is (word == "or"):
             with _at(place):

@@ -11,13 +11,14 @@ import numpy as np
 from ..branching import is_nest
 from ..building import current
 from ..expr import refuse
-from ..extent import Dim, Extent
+from ..extent import Extent
 from ..looping import while_loop
 from ..ops.creation import full
 from ..ops.shapes import tensor
 from ..scanning import scan
 from ..tensor import Tensor
 from ..trees import described, leaves, refilled
+from ..weak_numbers import WeakNumber
 from .state import Missing, Reader, Writer
 
 
@@ -31,7 +32,7 @@ class Steps:
 
     @staticmethod
     def range(args: Sequence[Any]) -> Steps:
-        """range() of symbolic extents: positions are tensors."""
+        """range() of symbolic extents: positions are weak numbers."""
         if any(isinstance(a, Tensor) for a in args):
             shown = next(a for a in args if isinstance(a, Tensor))
             why = "how many steps a scan takes follows from shapes"
@@ -41,7 +42,7 @@ class Steps:
             raise refuse(
                 "A414", f"range({', '.join(map(str, args))})", "a range of a symbolic extent goes in steps of 1", "i * step inside"
             )
-        return Steps([], high - low, lambda _, t: t if isinstance(low, int) and low == 0 else t + _number(low))
+        return Steps([], high - low, lambda _, t: t if isinstance(low, int) and low == 0 else t + low)
 
     @staticmethod
     def enumerate(args: Sequence[Any]) -> Steps:
@@ -66,15 +67,6 @@ class Steps:
         return Steps([x for p in parts for x in p.xs], parts[0].length, item)
 
 
-def _number(n: Any) -> Any:
-    """A symbolic extent as a tensor."""
-    if isinstance(n, Dim):
-        from ..trace import build_stage
-
-        return build_stage([], lambda: n, name="start", dtype="int32")
-    return n
-
-
 def steps_of(over: Any) -> Steps:
     if isinstance(over, Steps):
         return over
@@ -92,7 +84,7 @@ def walk_tensor(
 
     def run(init: list[Any]) -> list[Any]:
         def step(carry: list[Any], slices: list[Any]) -> tuple[list[Any], None]:
-            return loop.step(carry, lambda: body(steps.item(slices[:-1], slices[-1]))), None
+            return loop.step(carry, lambda: body(steps.item(slices[:-1], WeakNumber.of(slices[-1])))), None
 
         last: list[Any] = scan(step, init, xs)[0]
         return last
