@@ -44,17 +44,19 @@ def _combed(loop: For, store: Store, lanes: int, shapes: Shapes, fresh: Iterator
     for r in reads(store.value):
         if r not in always or r.dtype == "bool":
             continue
-        first = tuple(simplify(substitute(i, {loop.var: as_expr(0)}), {}) for i in r.index)
-        offsets, span = _offsets(r, loop.var, lanes), 0
-        if offsets is None and (part := _part(r, loop.var, shapes)) is not None:
-            parts = shapes[r.source][-1]
-            assert isinstance(parts, int)
-            offsets, span, first = tuple(part + parts * k for k in range(lanes)), parts * lanes, (*first[:-1], as_expr(0))
-        if offsets is None:
+        offsets, part = _offsets(r, loop.var, lanes), None
+        if offsets is None and (part := _part(r, loop.var, shapes)) is None:
             continue
+        first = tuple(simplify(substitute(i, {loop.var: as_expr(0)}), {}) for i in r.index)
+        if offsets is None:
+            parts = shapes[r.source][-1]
+            assert isinstance(parts, int) and part is not None
+            offsets, span, first = tuple(part + parts * k for k in range(lanes)), parts * lanes, (*first[:-1], as_expr(0))
+        else:
+            span = max(offsets) + 1
         b = Buffer(next(fresh), f"comb{len(made)}", r.dtype, (lanes,), "local")
         made.append(b)
-        steps.append(Comb(b.id, r.source, first, offsets, span or max(offsets) + 1))
+        steps.append(Comb(b.id, r.source, first, offsets, span))
         known[r] = Read(b.id, (loop.var,), r.dtype)
     if not made:
         return None
@@ -77,10 +79,13 @@ def _offsets(r: Read, lane: Axis, lanes: int) -> tuple[int, ...] | None:
     found = [step * k for k in range(lanes)]
     for x in own:
         first, factor = substitute(x, {lane: as_expr(0)}), form.coefficient(x)
-        apart = [simplify(substitute(x, {lane: as_expr(k)}) - first, {}) for k in range(lanes)]
-        if not isinstance(factor, int) or not all(isinstance(a, Const) for a in apart):
+        if not isinstance(factor, int):
             return None
-        found = [f + factor * int(a.value) for f, a in zip(found, apart, strict=True) if isinstance(a, Const)]
+        for k in range(lanes):
+            apart = simplify(substitute(x, {lane: as_expr(k)}) - first, {})
+            if not isinstance(apart, Const):
+                return None
+            found[k] += factor * int(apart.value)
     in_a_row = found in ([0] * lanes, [*range(lanes)])
     return None if in_a_row or min(found) < 0 or max(found) >= LONGEST * lanes else tuple(found)
 
