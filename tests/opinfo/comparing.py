@@ -21,6 +21,8 @@ ROUNDINGS = 256
 """Of the largest magnitude of a tensor, for each of the elements that may enter an element of it."""
 COARSE = {("nn.functional.hardsigmoid", "gradient"): 2.0**29}
 """Where PyTorch itself has a constant in float32: how much coarser that is."""
+HERMITIAN = ("linalg.cholesky",)
+"""What is a function of Hermitian matrices: of the gradient by one the Hermitian part counts, and PyTorch's may have another one too."""
 
 
 @dataclass
@@ -119,6 +121,8 @@ def one(found: Found, number: int, op: Any, call: Callable[..., Any], sample: An
     operands_and_seeds = [*arrays, *[c.numpy() for c in cotangents]]
     gradients = model(pulled, operands_and_seeds).run(*operands_and_seeds)
     expected = [np.zeros(arrays[k].shape, arrays[k].dtype) if w is None else as_array(w) for k, w in zip(wrt, wanted, strict=True)]
+    if found.name in HERMITIAN:
+        expected, gradients = ([(a + np.swapaxes(a, -1, -2).conj()) / 2 for a in side] for side in (expected, gradients))
     scale = max((float(np.abs(a).max(initial=0.0)) for c in cotangents for a in [c.numpy()]), default=0.0)
     check(found, number, sample, "gradient", expected, gradients, sum(a.size for a in operands_and_seeds), scale)
     found.gradients += 1
