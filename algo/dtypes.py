@@ -17,6 +17,7 @@ them all, computes there, and rounds the result to the type, half to even. For +
 for all but the real functions (exp, sin, ...) a kernel has the very bits of the interpreter, on every target. Past the largest number
 comes infinity; float8_e4m3fn has none and gives NaN, as it also does for an infinity given to it (`fl.saturate` clamps instead). sum,
 prod, mean and what is made of them accumulate in float32 and round once, at the end; a product right under a sum enters it unrounded.
+So do the operators of several operations on an element (gelu, softplus, asinh, ...): in float32 all through, rounded once.
 A cast from float64 rounds once; one from an integer goes by way of float64. Sign and payload of a NaN are not kept.
 
 complex64 and complex128 are pairs of float32 and float64, real and imaginary part, and no type of an element: each part is a tensor of its

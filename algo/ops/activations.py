@@ -11,7 +11,7 @@ from ..building import operator
 from ..expr import Expr, as_expr, refuse
 from ..tensor import Tensor
 from ..trace import build_stage
-from .elementwise import elementwise
+from .elementwise import elementwise, once
 from .shapes import AxisLike, axis_number, labels, shown, tensor
 
 
@@ -51,12 +51,14 @@ def hardtanh(x: Any, *, low: float = -1.0, high: float = 1.0) -> Expr:
 
 
 @elementwise
+@once
 def hardsigmoid(x: Any) -> Expr:
     """x / 6 + 1/2 between 0 and 1 (PyTorch's; Keras had x / 5 + 1/2 once)."""
     return E.binary("min", E.binary("max", as_expr(x) + 3, 0), 6) / 6
 
 
 @elementwise
+@once
 def hardswish(x: Any) -> Expr:
     """x * hardsigmoid(x) (Howard et al., 2019)."""
     e = as_expr(x)
@@ -71,6 +73,7 @@ def hardshrink(x: Any, *, threshold: float = 0.5) -> Expr:
 
 
 @elementwise
+@once
 def softshrink(x: Any, *, threshold: float = 0.5) -> Expr:
     """x moved toward 0 by the threshold, and 0 where it would cross."""
     e = as_expr(x)
@@ -86,6 +89,7 @@ def threshold(x: Any, *, above: float, value: float) -> Expr:
 
 # ---------------------------------------------------------------- smooth
 @elementwise
+@once
 def elu(x: Any, *, alpha: float = 1.0) -> Expr:
     """x above 0, alpha * (exp(x) - 1) below."""
     e = as_expr(x)
@@ -93,6 +97,7 @@ def elu(x: Any, *, alpha: float = 1.0) -> Expr:
 
 
 @elementwise
+@once
 def celu(x: Any, *, alpha: float = 1.0) -> Expr:
     """x above 0, alpha * (exp(x / alpha) - 1) below (Barron, 2017)."""
     e = as_expr(x)
@@ -103,6 +108,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 @elementwise
+@once
 def selu(x: Any) -> Expr:
     """scale * elu(x, alpha), with the fixed point at mean 0 and variance 1 (Klambauer et al., 2017)."""
     e = as_expr(x)
@@ -110,6 +116,7 @@ def selu(x: Any) -> Expr:
 
 
 @elementwise
+@once
 def gelu(x: Any, *, approximate: str = "none") -> Expr:
     """x times the normal distribution function of x; `approximate="tanh"` is the usual approximation of it."""
     e = as_expr(x)
@@ -121,6 +128,7 @@ def gelu(x: Any, *, approximate: str = "none") -> Expr:
 
 
 @elementwise
+@once
 def quick_gelu(x: Any) -> Expr:
     """x * sigmoid(1.702 * x), a rougher approximation of gelu (Hendrycks and Gimpel, 2016)."""
     e = as_expr(x)
@@ -128,12 +136,14 @@ def quick_gelu(x: Any) -> Expr:
 
 
 @elementwise
+@once
 def silu(x: Any) -> Expr:
     """x * sigmoid(x)."""
     return as_expr(x) * E.unary("sigmoid", x)
 
 
 @elementwise
+@once
 def mish(x: Any) -> Expr:
     """x * tanh(softplus(x)) (Misra, 2019)."""
     e = as_expr(x)
@@ -145,12 +155,14 @@ def _softplus(e: Expr) -> Expr:
 
 
 @elementwise
+@once
 def softplus(x: Any) -> Expr:
     """log(1 + exp(x)), without overflow."""
     return _softplus(as_expr(x))
 
 
 @elementwise
+@once
 def logsigmoid(x: Any) -> Expr:
     """log(sigmoid(x)), without overflow."""
     e = as_expr(x)
@@ -158,6 +170,7 @@ def logsigmoid(x: Any) -> Expr:
 
 
 @elementwise
+@once
 def softsign(x: Any) -> Expr:
     """x / (1 + |x|)."""
     e = as_expr(x)
@@ -165,6 +178,7 @@ def softsign(x: Any) -> Expr:
 
 
 @elementwise
+@once
 def tanhshrink(x: Any) -> Expr:
     """x - tanh(x)."""
     e = as_expr(x)

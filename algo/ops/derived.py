@@ -8,7 +8,7 @@ from typing import Any
 from .. import expr as E
 from ..dtypes import kind
 from ..expr import Expr, as_expr
-from .elementwise import elementwise
+from .elementwise import elementwise, once
 
 _LARGE = 2.0**28  # above it x*x + 1 is x*x even in float64
 
@@ -32,6 +32,7 @@ def _odd(x: Expr, magnitude: Expr) -> Expr:
 
 
 @elementwise
+@once
 def asinh(x: Any) -> Expr:
     """The number whose hyperbolic sine is x; accurate near 0, and finite for every finite x."""
     e = real(x)
@@ -43,6 +44,7 @@ def asinh(x: Any) -> Expr:
 
 
 @elementwise
+@once
 def acosh(x: Any) -> Expr:
     """The number from 0 up whose hyperbolic cosine is x; NaN below 1."""
     e = real(x)
@@ -52,6 +54,7 @@ def acosh(x: Any) -> Expr:
 
 
 @elementwise
+@once
 def atanh(x: Any) -> Expr:
     """The number whose hyperbolic tangent is x; infinite at -1 and 1, NaN beyond."""
     e = real(x)
@@ -60,6 +63,7 @@ def atanh(x: Any) -> Expr:
 
 
 @elementwise
+@once
 def hypot(x: Any, y: Any) -> Expr:
     """The length of (x, y): sqrt(x*x + y*y) where the squares may overflow. Infinite if either is, even beside NaN."""
     return length(x, y)
@@ -75,6 +79,7 @@ def length(x: Any, y: Any) -> Expr:
 
 
 @elementwise
+@once
 def logaddexp(x: Any, y: Any) -> Expr:
     """log(exp(x) + exp(y)) without overflow; -inf of two -inf."""
     a, b = reals(x, y)

@@ -4,7 +4,7 @@ stage of its own name, with broadcasting as in NumPy."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import reduce, wraps
 from inspect import Parameter, signature
 from typing import Any, Protocol, overload
 
@@ -14,7 +14,8 @@ from ..building import operator
 from ..complex import ComplexTensor, complex_tensor
 from ..complex.functions import rule
 from ..complex.lifting import holds_complex
-from ..expr import Expr, as_expr
+from ..dtypes import NARROW, promote
+from ..expr import Expr, as_expr, cast
 from ..tensor import Tensor, in_body
 from ..trace import build_stage
 from ..weak_numbers import weakly
@@ -79,6 +80,26 @@ def elementwise(fn: Callable[..., Any], label: str | None = None) -> Elementwise
         return mapped(*operands, name=name, **options)
 
     return call
+
+
+def once(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """For a function of several operations: narrow floats are computed in float32 all through, and rounded at the end alone."""
+
+    @wraps(fn)
+    def call(*operands: Any, **options: Any) -> Any:
+        given = [x if x is None else as_expr(x) for x in operands]
+        types = [e.dtype for e in given if e is not None and not e.weak]
+        to = reduce(_common, types) if types and set(types) <= set(NARROW) else "float32"
+        if to not in NARROW:
+            return fn(*operands, **options)
+        return cast(fn(*(e if e is None or e.weak else cast(e, "float32") for e in given), **options), to)
+
+    return call
+
+
+def _common(a: str, b: str) -> str:
+    joined = promote(a, False, b, False)
+    return joined[0] if joined is not None else "float32"
 
 
 def _is_array(x: Any) -> bool:

@@ -42,7 +42,9 @@ class Chosen:
         return frozenset((first if isinstance(first, Stage) else s).sources)
 
     def is_product(self, s: Stage) -> bool:
-        """Whether a stage is a product, under the rules for products. With one column it is sums of rows."""
+        """Whether a stage is a product, under the rules for products. With one column it is sums of rows, with no element none."""
+        if 0 in s.extents:
+            return False
         return factors(s) is not None and (self.machine.is_gpu or s.extents[-1] != 1) and self.multiplies(s) and self.one_pass(s) is None
 
     def one_pass(self, s: Stage) -> few_results.Pass | None:

@@ -254,3 +254,22 @@ def test_a_numpy_array_indexed_by_an_axis_gets_a_sentence() -> None:
     assert refusal(lambda x: fl.stage(lambda i: fl.sum(lambda k: x[i] if range(i) else x[k])), table).code == "A103"
     constant = run(lambda x: (lambda t: fl.stage(lambda i: x[i] * t[i]))(fl.asarray(table)), table)
     same(constant, table * table)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2", "float8_e4m3fn"])
+def test_operators_of_several_operations_round_narrow_floats_once(dtype: str) -> None:
+    x = np.concatenate([np.linspace(-6, 6, 41), [300, -300, 1000, 0.0, -0.0, 0.01, np.nan, np.inf, -np.inf]]).astype(np.dtype(dtype))
+    y = np.roll(x, 7)
+    names = "acosh asinh atanh celu elu gelu hardsigmoid hardswish logsigmoid mish quick_gelu selu silu softplus softsign tanhshrink"
+
+    def everything(x: Any, y: Any) -> list[Any]:
+        return [*(getattr(fl, n)(x) for n in names.split()), fl.hypot(x, y), fl.logaddexp(x, y), fl.gelu(x, approximate="tanh")]
+
+    wide = run(everything, x.astype(np.float32), y.astype(np.float32))
+    for got, want in zip(run(everything, x, y), wide, strict=True):
+        assert got.dtype == x.dtype
+        same(got.astype(np.float32), want.astype(got.dtype).astype(np.float32))
+    inside = run(lambda x: fl.stage(lambda i: fl.gelu(x[i])), x)
+    same(inside.astype(np.float32), run(lambda x: fl.gelu(x), x).astype(np.float32))
+    assert run(lambda x, y: fl.hypot(x, y), x, y.astype(np.float32)).dtype == np.float32
+    assert run(lambda x: fl.hypot(x, 2.5), x).dtype == x.dtype

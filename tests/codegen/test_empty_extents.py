@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 
 import fluorite as fl
@@ -63,6 +64,23 @@ def test_a_bucket_of_none() -> None:
     model = fl.compile(fl.trace(lambda x: x + 1, None, inputs={"x": fl.f32("n")}), ExecutionPlan.from_yaml("extents: {n: {buckets: [0]}}"))
     assert np.asarray(model(np.zeros(0, np.float32))).shape == (0,)
     assert np.asarray(model(np.zeros(5, np.float32))).sum() == 5
+
+
+def test_products_of_nothing() -> None:
+    """Without rows, columns or terms, with and without what finishes them."""
+    matrices = [((2, 3), (3, 0)), ((0, 3), (3, 4)), ((2, 0), (0, 4)), ((2, 0), (0, 0)), ((1, 3), (3, 0))]
+    pairs = [*matrices, ((5, 0, 3), (5, 3, 0)), ((3,), (3, 0))]
+    for to in ("float32", "bfloat16", "int8"):
+        arrays = [np.ones(s, np.float32).astype(np.dtype(to)) for pair in pairs for s in pair]
+        inputs = {f"x{k}": fl.Spec(to, (None,) * a.ndim, a.shape) for k, a in enumerate(arrays)}
+
+        def products(**given: fl.Tensor) -> list[fl.Tensor]:
+            return [y for p in zip(*[iter(given.values())] * 2, strict=True) for y in (p[0] @ p[1], fl.relu(p[0] @ p[1] + 1))]
+
+        products.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in inputs])  # type: ignore[attr-defined]
+        g = fl.trace(products, inputs=inputs)
+        for got, want in zip(fl.compile(g)(*arrays), g.run(*arrays), strict=True):
+            np.testing.assert_array_equal(got, want)
 
 
 def test_guards_are_seen() -> None:

@@ -89,9 +89,7 @@ def meshgrid(tensors: Any, *rest: Any, indexing: str = "ij") -> Any:
 
 def getitem(x: Any, index: Any) -> Any:
     whole = index if isinstance(index, tuple) else (index,)
-    arrays = [i for i in whole if isinstance(i, list) or hasattr(i, "dtype")]
     unless(not any(isinstance(i, bool) or str(getattr(i, "dtype", "")) == "bool" for i in whole), "a mask, whose count is the extent")
-    unless(len(arrays) < 2, "several arrays of places")
     return x[index]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import fluorite as fl
 
-from .left_out import NotOffered, axes, unless, without
+from .left_out import NotOffered, axes, unless
 
 
 def over(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,9 +106,8 @@ def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tru
 
 
 def searchsorted(x: Any, values: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None) -> Any:
-    without(sorter=sorter)
     unless(x.ndim == 1, "a row of boundaries for each row of values")
-    return fl.searchsorted(x, values, side=side or ("right" if right else "left"))
+    return fl.searchsorted(x, values, side=side or ("right" if right else "left"), sorter=sorter)
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
