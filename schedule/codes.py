@@ -103,6 +103,10 @@ CODES: dict[str, str] = {
         "A scatter adds values at positions that are data, and a sort may put any element first: both are computed whole, and no stage "
         "reads them before they are finished."
     ),
+    "P219": (
+        "Two directives of one stage cannot both be followed: where it is computed and stored is said once, and a stage that "
+        "compute_inline writes into its readers has no loops and no memory of its own."
+    ),
     "P220": "A rewrite makes a stage under a path that exists already. Give it another name with into:.",
     "P221": "order: and sizes: of pack and cache speak of the axes of the tensor or stage; order: names each of them once.",
     "P222": (

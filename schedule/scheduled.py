@@ -13,6 +13,7 @@ from fluorite.algo.numerics import NO_CASTS, Casts
 from fluorite.algo.stages import Stage
 
 from .companions import companions_of
+from .contradictions import contradictions
 from .directives import Cache, ComputeInline, ComputeRoot, Directive, FindBest, Layout, Pack, Pad, Rfactor, StageIn
 from .externs import extern_problems
 from .grouping import Apart, Group, Placement, group_stages
@@ -270,7 +271,8 @@ def apply(plan: ExecutionPlan, graph: Graph, machine: Machine, default: Default,
     work.recompute()
     work.rewrite_from_plan()
     work.take_plan()
-    found = wrong_target(work.graph, work.chosen, machine) or loop_problems(work.graph, work.chosen, work.placements(), machine)
+    found = wrong_target(work.graph, work.chosen, machine) or contradictions(work.graph, work.chosen)
+    found = found or loop_problems(work.graph, work.chosen, work.placements(), machine)
     told = {(p.code, p.path, p.place()) for p in work.problems}
     work.problems += [p for p in found if (p.code, p.path, p.place()) not in told]  # a refused tail: pad
     if not work.problems:

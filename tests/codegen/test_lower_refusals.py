@@ -98,3 +98,21 @@ def test_integers_may_be_added_in_any_order() -> None:
     plan = "numerics: {allow: exact}\nschedule: {product: [{rfactor: {axis: k, factor: 4}}]}"
     assert lowered(product, plan, x=fl.i32("n", 32), w=fl.i32(32, "m")).numerics == "exact"
     assert lowered(product, plan.replace("exact", "reassociates"), x=fl.f32("n", 32), w=fl.f32(32, "m")).numerics == "reassociates"
+
+
+@pytest.mark.parametrize(
+    ("directives", "why"),
+    [
+        ("compute_inline, {split: {axis: i, factor: 4}}", "no loops and no memory of its own"),
+        ("{store_in: stack}, compute_inline", "no loops and no memory of its own"),
+        ("compute_inline, stream", "no loops and no memory of its own"),
+        ("compute_inline, compute_root", "compute_inline says it already"),
+        ("compute_root, {compute_at: {stage: d, axis: i}}", "compute_root says it already"),
+        ("{compute_at: {stage: d, axis: i}}, {compute_at: {stage: d, axis: j}}", "it is said twice"),
+        ("{store_in: stack}, {store_in: registers}", "it is said twice"),
+        ("stream, stream", "it is said twice"),
+    ],
+)
+def test_directives_that_leave_one_another_no_room(directives: str, why: str) -> None:
+    (problem,) = refusals(four, f"schedule:\n  four/c: [{directives}]\n", **FOUR)
+    assert (problem.code, problem.line) == ("P219", 2) and why in problem.why, problem
