@@ -76,12 +76,16 @@ def switch(index: Any, branches: Sequence[Branch], *operands: Any) -> Any:
 
 
 def choose(
-    pred: Tensor, then: Callable[[], Sequence[Any]], otherwise: Callable[[], Sequence[Any]], differing: Callable[[int, Sequence[Any]], Any]
+    pred: Tensor,
+    then: Callable[[], Sequence[Any]],
+    otherwise: Callable[[], Sequence[Any]],
+    differing: Callable[[int, Sequence[Any]], Any],
+    unset: type | None = None,
 ) -> tuple[Any, ...]:
     """`cond` for the variables of a program: each is what the branch that is taken leaves in it.
 
     Nests of tensors and numbers that are built alike are chosen between; an object that both leave stays; what else a variable is after
-    branches that differ, `differing(number, values)` says.
+    branches that differ, `differing(number, values)` says. A value of the type `unset` is never read: beside another one it is that, or 0.
     """
     builder = current()
     with opened("cond"):
@@ -92,6 +96,12 @@ def choose(
         out = []
         for n, found in enumerate(zip(*sides, strict=True)):
             values, parts = [v for v, _ in found], [p for _, p in found]
+            there = [(v, p) for v, p in found if unset is None or not isinstance(v, unset)]
+            if len(there) == 1:
+                values, parts = [there[0][0]] * 2, [map_tree(_nothing, there[0][1]) if v is not there[0][0] else p for v, p in found]
+                if there[0][1] is not None:
+                    out.append(made.chosen(parts))
+                    continue
             if all(v is values[0] for v in values) or _equal(values):
                 out.append(values[0])
             elif any(p is None for p in parts) or len({described(p) for p in parts}) > 1:
@@ -231,6 +241,13 @@ def _given(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return settled(tensor(value, "cond"), "cond")
+
+
+def _nothing(like: Any) -> Any:
+    """A value of the form of another one."""
+    from .ops.creation import full
+
+    return full(like.shape, 0, dtype=like.dtype) if isinstance(like, Tensor) else like
 
 
 @contextmanager

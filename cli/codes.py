@@ -166,8 +166,9 @@ ALGORITHM: dict[str, str] = {
     ),
     "A403": "A tensor that one branch makes is used outside it, where it has no value if another branch is taken. All branches return it.",
     "A411": (
-        "A loop over tensors is left in the middle, or a return stands where what follows cannot be taken into the branches. All steps of "
-        "such a loop are one, so a variable says whether it is done; a return stands in both branches of an if at the end of the function."
+        "A loop over tensors is left from inside a try, a match or the else of a loop, or a return stands where what follows cannot be "
+        "taken into the branches. All steps of such a loop are one, so a variable says whether it is done; a return that is under an if "
+        "stands at the end of the function, or in a loop there."
     ),
     "A412": "A variable is different objects after the branches of an if on a tensor. Both leave tensors or numbers, or one object.",
     "A413": "A variable is used that has no value, or has one only if a branch was taken or a loop has run. It is assigned before that.",

@@ -15,7 +15,7 @@ from ..errors import AlgorithmError
 from ..expr import refuse
 from ..extent import Dim
 from ..tensor import Tensor, in_body
-from .state import Missing, Reader, Writer, value
+from .state import UNSET, Missing, Reader, Unset, Writer, value
 from .steps import Steps, steps_of, walk_tensor, while_tensor
 
 Thunk = Callable[[], Any]
@@ -46,7 +46,7 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, read: Reader, write: Writer
 
     try:
         with _at(place):
-            after = choose(_bool(test, "if"), side(then), side(otherwise), lambda n, values: _joined(names[n], values, place))
+            after = choose(_bool(test, "if"), side(then), side(otherwise), lambda n, values: _joined(names[n], values, place), Unset)
     except AlgorithmError:
         write(before)
         raise
@@ -133,12 +133,12 @@ def python(test: Any, what: str, place: str) -> Any:
             match what:
                 case "loop":
                     why = "how often it runs is known only when the kernel runs, and all its steps are one: it cannot be left in the middle"
-                    asked = f"return or else in a loop over {shown}, or break or continue inside a with, try or match"
+                    asked = f"return, break or continue inside a try, a match or the else of a loop, in a loop over {shown}"
                     instead = "a variable that says whether it is done"
                 case "if":
                     why = "whether the loop goes on would be known only when the kernel runs"
                     asked, instead = (
-                        f"return under an if on {shown} in a loop, or break or continue inside a with, try or match",
+                        f"return, break or continue under an if on {shown}, inside a try, a match or the else of a loop",
                         "fl.where, or a variable that says whether it is done",
                     )
                 case _:
@@ -248,4 +248,6 @@ def _at(place: str) -> Iterator[None]:
         raise AlgorithmError([p if p.source else replace(p, source=place, path=p.path or path) for p in error.problems]) from None
 
 
-__all__ = ["all_of", "any_of", "branch", "compared", "either", "negated", "python", "repeat", "returned", "value", "walk", "walked"]
+__all__ = [
+    "UNSET", "all_of", "any_of", "branch", "compared", "either", "negated", "python", "repeat", "returned", "value", "walk", "walked",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""break and continue as variables that say whether a loop goes on, so that conditions on tensors may decide it.
+"""break, continue and return in loops as variables that say whether a loop goes on, so that conditions on tensors may decide it.
 
     while test:                     left = False
         a                           while not left and test:
@@ -10,25 +10,105 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Sequence
 
-from .names import leaves_loop
+from .names import FLOW, leaves_loop, returns
 
 Loop = ast.For | ast.While
 
 
 def can_be_told(body: Sequence[ast.stmt]) -> bool:
-    """Whether all that leaves a loop stands in its body itself or in ifs."""
+    """Whether all that leaves a loop stands in its body itself, in ifs or in withs."""
     for s in body:
         match s:
             case ast.If(body=then, orelse=otherwise):
                 if not (can_be_told(then) and can_be_told(otherwise)):
                     return False
-            case ast.Break() | ast.Continue():
+            case ast.With(body=inner):
+                if not can_be_told(inner):
+                    return False
+            case ast.For(body=inner, orelse=[]) | ast.While(body=inner, orelse=[]):
+                if returns([s]) and not can_be_told(inner):
+                    return False
+            case ast.Break() | ast.Continue() | ast.Return():
                 pass
-            case _ if leaves_loop([s]):
+            case _ if leaves_loop([s]) or returns([s]):
                 return False
     return True
+
+
+def without_else(s: Loop, fresh: Callable[[str], str]) -> list[ast.stmt]:
+    """A loop and what its else does, unless a break left it."""
+    made = copy.copy(s)
+    made.orelse = []
+    if not _has(s.body, ast.Break):
+        return [made, *s.orelse]
+    broken = fresh("broken")
+    made.body = _marked(s.body, broken)
+    after = ast.copy_location(ast.If(_not(broken), s.orelse, []), s)
+    return [ast.fix_missing_locations(x) for x in (_set(broken, False, s), made, after)]
+
+
+def _marked(body: Sequence[ast.stmt], broken: str) -> list[ast.stmt]:
+    """Statements of a loop in which each break says so before."""
+    out: list[ast.stmt] = []
+    for s in body:
+        match s:
+            case ast.Break():
+                out.append(_set(broken, True, s))
+            case ast.If():
+                s = ast.copy_location(ast.If(s.test, _marked(s.body, broken), _marked(s.orelse, broken)), s)
+            case ast.With():
+                s = ast.copy_location(ast.With(s.items, _marked(s.body, broken)), s)
+        out.append(s)
+    return out
+
+
+def left_by_return(s: Loop, fresh: Callable[[str], str]) -> list[ast.stmt]:
+    """A loop that returns as one that breaks, what comes before it, and the return after it.
+
+    for x in xs:                    done, result = False, UNSET
+        if found:       becomes     for x in xs:
+            return x                    if found: done, result = True, x; break
+                                    if done: return result
+    """
+    done, result = fresh("done"), fresh("result")
+    unset = ast.copy_location(ast.Attribute(ast.Name(FLOW, ast.Load()), "UNSET", ast.Load()), s)
+    before = [_set(done, False, s), ast.copy_location(ast.Assign([ast.Name(result, ast.Store())], unset), s)]
+    made = _breaking(s, done, result)
+    after: ast.stmt = ast.Return(ast.Name(result, ast.Load()))
+    if not (isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and s.test.value and not _has(s.body, ast.Break)):
+        after = ast.If(ast.Name(done, ast.Load()), [after], [])  # or else there is no other way out
+    return [ast.fix_missing_locations(ast.copy_location(x, s)) for x in (*before, made, after)]
+
+
+def _breaking(s: Loop, done: str, result: str) -> Loop:
+    """The loop with a break in the place of each return, also of those in loops inside it."""
+    made = copy.copy(s)
+    made.body = _broken(s.body, done, result)
+    return made
+
+
+def _broken(body: Sequence[ast.stmt], done: str, result: str) -> list[ast.stmt]:
+    out: list[ast.stmt] = []
+    for s in body:
+        match s:
+            case ast.Return(value=value):
+                given = ast.copy_location(ast.Constant(None), s) if value is None else value
+                kept = ast.copy_location(ast.Assign([ast.Name(result, ast.Store())], given), s)
+                return [*out, _set(done, True, s), kept, ast.copy_location(ast.Break(), s)]
+            case ast.If() if returns([s]):
+                parts = [_broken(part, done, result) for part in (s.body, s.orelse)]
+                out.append(ast.copy_location(ast.If(s.test, parts[0], parts[1]), s))
+            case ast.With() if returns([s]):
+                out.append(ast.copy_location(ast.With(s.items, _broken(s.body, done, result)), s))
+            case ast.For() | ast.While() if returns([s]):
+                leave = ast.If(ast.Name(done, ast.Load()), [ast.Break()], [])
+                out += [_breaking(s, done, result), ast.copy_location(leave, s)]
+            case _:
+                out.append(s)
+    return [ast.fix_missing_locations(x) for x in out]
 
 
 def told(s: Loop, fresh: Callable[[str], str]) -> tuple[list[ast.stmt], Loop, str | None]:
@@ -54,7 +134,12 @@ def told(s: Loop, fresh: Callable[[str], str]) -> tuple[list[ast.stmt], Loop, st
 
 def _has(body: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
     """Whether a statement of this kind leaves the loop of this body, or a step of it."""
-    return any(isinstance(s, kind) or (isinstance(s, ast.If) and (_has(s.body, kind) or _has(s.orelse, kind))) for s in body)
+    return any(isinstance(s, kind) or any(_has(part, kind) for part in _parts(s)) for s in body)
+
+
+def _parts(s: ast.stmt) -> list[list[ast.stmt]]:
+    """The statements inside one that is no loop."""
+    return [s.body, s.orelse] if isinstance(s, ast.If) else [s.body] if isinstance(s, ast.With) else []
 
 
 def _told(body: Sequence[ast.stmt], left: str | None, skipped: str | None) -> list[ast.stmt]:
@@ -77,6 +162,9 @@ def _told(body: Sequence[ast.stmt], left: str | None, skipped: str | None) -> li
                     then, after = [*then, *_unless(s.body, left, skipped, after)], []
                 made = ast.copy_location(ast.If(s.test, then, otherwise), s)
                 return [*out, made, *_unless([s], left, skipped, after)]
+            case ast.With() if leaves_loop([s]):
+                inner = ast.copy_location(ast.With(s.items, _told(s.body, left, skipped)), s)
+                return [*out, inner, *_unless([s], left, skipped, _told(body[n + 1 :], left, skipped))]
             case _:
                 out.append(s)
     return out
@@ -108,4 +196,4 @@ def _not(name: str) -> ast.expr:
     return ast.UnaryOp(ast.Not(), ast.Name(name, ast.Load()))
 
 
-__all__ = ["can_be_told", "told"]
+__all__ = ["can_be_told", "left_by_return", "told", "without_else"]

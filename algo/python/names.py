@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+FLOW = "__fluorite_flow__"
+"""What rewritten functions call the module of what runs in place of their control flow."""
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -95,4 +97,4 @@ def needs_rewriting(f: ast.FunctionDef) -> bool:
     return False
 
 
-__all__ = ["assigned", "declared", "falls_through", "lazy", "leaves_loop", "needs_rewriting", "returns", "within"]
+__all__ = ["FLOW", "assigned", "declared", "falls_through", "lazy", "leaves_loop", "needs_rewriting", "returns", "within"]

@@ -16,10 +16,9 @@ import copy
 import os
 from collections.abc import Sequence
 
-from .leaving import can_be_told, told
-from .names import assigned, declared, falls_through, lazy, leaves_loop, returns
+from .leaving import can_be_told, left_by_return, told, without_else
+from .names import FLOW, assigned, declared, falls_through, lazy, leaves_loop, returns
 
-FLOW = "__fluorite_flow__"
 _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
@@ -82,8 +81,12 @@ class _Function(ast.NodeTransformer):
                     out.append(self.plain_if(s, looping))
                 case ast.If():
                     out += self.branch(s)
-                case ast.While() | ast.For() if s.orelse or returns([s]) or not can_be_told(s.body):
+                case ast.While() | ast.For() if not can_be_told(s.body) or leaves_loop(s.orelse):
                     out.append(self.plain_loop(s))
+                case ast.While() | ast.For() if s.orelse:
+                    return [*out, *self.block([*without_else(s, self.fresh), *rest], tail, looping)]
+                case ast.While() | ast.For() if returns([s]):
+                    return [*out, *self.block([*left_by_return(s, self.fresh), *rest], tail, looping)]
                 case ast.While() | ast.For():
                     out += self.loop(s)
                 case ast.With():

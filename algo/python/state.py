@@ -33,6 +33,13 @@ class Missing:
     __hash__ = object.__hash__
 
 
+class Unset:
+    """The value of what a loop returns, as long as it has not. It is never read: a flag says whether there is one."""
+
+
+UNSET = Unset()
+
+
 def value(read: Callable[[], Any], name: str) -> Any:
     """What a variable holds."""
     try:
@@ -41,4 +48,4 @@ def value(read: Callable[[], Any], name: str) -> Any:
         return Missing(name)
 
 
-__all__ = ["Missing", "Reader", "Writer", "value"]
+__all__ = ["UNSET", "Missing", "Reader", "Unset", "Writer", "value"]

@@ -12,6 +12,7 @@ from ..branching import is_nest
 from ..building import current
 from ..expr import refuse
 from ..extent import Extent
+from ..graph import map_tree
 from ..looping import while_loop
 from ..ops.creation import full
 from ..ops.shapes import tensor
@@ -19,7 +20,7 @@ from ..scanning import scan
 from ..tensor import Tensor
 from ..trees import described, leaves, refilled
 from ..weak_numbers import WeakNumber
-from .state import Missing, Reader, Writer
+from .state import UNSET, Missing, Reader, Unset, Writer
 
 
 @dataclass(frozen=True)
@@ -121,38 +122,52 @@ class _Carried:
     """The variables that a loop over tensors carries from step to step: those that have a value before it.
 
     A variable that starts as a number (total = 0) starts as a tensor of the shape and type that one step makes of that number, which a
-    step that is traced for nothing else shows.
+    step that is traced for nothing else shows. So does, from 0, what the loop returns, which has no value before.
     """
 
     def __init__(self, read: Reader, write: Writer, names: Sequence[str], own: Sequence[str]) -> None:
         self.read, self.write, self.names = read, write, names
         self.before = read()
-        self.places = [k for k, v in enumerate(self.before) if names[k] not in own and is_nest(v)]
+        self.places = [k for k, v in enumerate(self.before) if names[k] not in own and (is_nest(v) or v is UNSET)]
         self.own = own
-        self.numbers = {k for k in self.places if isinstance(self.before[k], bool | int | float)}  # of those not known yet
+        self.numbers = {k for k in self.places if isinstance(self.before[k], bool | int | float | Unset)}  # of those not known yet
+        self.objects: dict[int, Any] = {}  # what the loop returns, where that is the same at every step
 
     def finish(self, run: Callable[[list[Any]], list[Any]], why: str) -> None:
         """Run the loop, and leave in the variables what they are after it."""
         builder = current()
-        init = [self.before[k] for k in self.places]
+        init = {k: 0.0 if self.before[k] is UNSET else self.before[k] for k in self.places}
         saved = builder.snapshot()
         try:
             while True:
                 try:
-                    last = run(init)
+                    last = run([init[k] for k in self.places])
                     break
                 except _Known as found:
                     builder.restore(saved)
-                    self.numbers = set()
-                    for at, k in enumerate(self.places):
-                        if (new := found.after.get(k)) is not None and not isinstance(new, list | tuple | dict):
-                            like = tensor(new, self.names[k])
-                            float_ = isinstance(init[at], float) and "float" not in like.dtype
-                            init[at] = full(like.shape, init[at], dtype=None if float_ else like.dtype)
+                    self.numbers -= found.after.keys()
+                    for k, new in found.after.items():
+                        self._begin(init, k, new)
+                    saved = builder.snapshot()
         finally:
             self.write(self.before)
         lost = [Missing(n, why) if isinstance(v, Missing) or n in self.own else v for v, n in zip(self.before, self.names, strict=True)]
+        for k, v in self.objects.items():
+            lost[k] = v
         self.write(self._with(tuple(lost), last))
+
+    def _begin(self, init: dict[int, Any], k: int, new: Any) -> None:
+        """What a variable starts as that is `new` after a step."""
+        if self.before[k] is UNSET and not is_nest(new):
+            self.places.remove(k)
+            self.objects[k] = new
+        elif self.before[k] is UNSET:
+            like = map_tree(lambda t: tensor(t, "return"), new)
+            init[k] = map_tree(lambda t: full(t.shape, 0, dtype=t.dtype), like)
+        elif is_nest(new) and not isinstance(new, list | tuple | dict):
+            one = tensor(new, self.names[k])
+            float_ = isinstance(init[k], float) and "float" not in one.dtype
+            init[k] = full(one.shape, init[k], dtype=None if float_ else one.dtype)
 
     def asked(self, carry: Sequence[Any], test: Callable[[], Any]) -> Any:
         if self.numbers:
@@ -166,10 +181,11 @@ class _Carried:
         self.write(self._with(self.before, here))
         body()
         after = self.read()
-        if self.numbers:
-            raise _Known({k: after[k] for k in self.numbers if is_nest(after[k])})
+        if self.numbers:  # those first that what is returned may be made of
+            first = {k for k in self.numbers if self.before[k] is not UNSET} or self.numbers
+            raise _Known({k: after[k] for k in first})
         for v, b, n in zip(after, self.before, self.names, strict=True):
-            if v is not b and not isinstance(b, Missing) and self.names.index(n) not in self.places and n not in self.own:
+            if v is not b and not isinstance(b, Missing | Unset) and self.names.index(n) not in self.places and n not in self.own:
                 why = f"it starts as {type(b).__name__}, and a loop over tensors carries only tensors and numbers from step to step"
                 raise refuse("A415", f"a loop over tensors assigns {n}", why, "a tensor of one shape and type throughout")
         return [self._kept(k, old, after[k]) for k, old in zip(self.places, carry, strict=True)]

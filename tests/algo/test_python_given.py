@@ -18,10 +18,9 @@ def loss(x: Any, scale: float = 2.0) -> Any:
     """Undecorated: an if, a loop over a symbolic range, and a chain of comparisons on tensors."""
     total = 0.0
     for i in range(x.shape[0]):
+        part = -scale * x[i]
         if -1 < x[i] < 1:
             part = x[i] * x[i] * i
-        else:
-            part = -scale * x[i]
         total = total + part
     return total
 
