@@ -16,7 +16,7 @@ from fluorite.algo.numerics import NO_CASTS
 from fluorite.algo.parameters import initial_parameters
 from fluorite.algo.program import Program, trace
 from fluorite.algo.specialise import specialise
-from fluorite.schedule import ExecutionPlan, fill, holes_of
+from fluorite.schedule import ExecutionPlan, fill, holes_of, satisfies
 from fluorite.schedule.checks import problems_of
 from fluorite.schedule.default import default_schedule
 from fluorite.schedule.divisors import divisor_problems, extent_lookup
@@ -72,12 +72,18 @@ def prepared(plan: Plan, graph: Graph) -> tuple[ExecutionPlan, tuple[str, ...]]:
     opened = holes_of(resolved, lookup)
     notes = tuple(f"{h.id} is open; its first alternative is used" for h in opened.values() if not h.within)
     filled = fill(resolved, {}, lookup)
-    if problems := [*_extents_problems(filled, graph), *variant_problems(filled, graph)]:
+    unmet = [] if satisfies(resolved, {}, lookup) else [_unmet_defaults(resolved)]
+    if problems := [*unmet, *_extents_problems(filled, graph), *variant_problems(filled, graph)]:
         raise PlanError(problems)
     if filled.memory is not None and filled.memory.recompute == "auto":
         target = host_target(filled)
         filled = with_recompute(filled, graph, target, lambda some: lower_variants(graph, some, target))
     return filled, notes
+
+
+def _unmet_defaults(plan: ExecutionPlan) -> Problem:
+    why, place = "they are what an untuned build takes", plan.tune.place_of("where")
+    return place.problem("P124", "the first alternatives of the holes break tune: where:", why, ("put first what the conditions allow",))
 
 
 def _extents_problems(plan: ExecutionPlan, graph: Graph) -> list[Problem]:

@@ -29,8 +29,8 @@ from .target import CodeTarget
 
 Lower = Callable[[ExecutionPlan], tuple[Lowered, ...]]
 Sizes = Mapping[str, int]
-ROUNDS = 6
-"""Choices that are lowered, at most."""
+ROUNDS, LOOKS = 6, 24
+"""Choices that are lowered, and looked for, at most."""
 BYTES = 8
 """The operations that a processor does in the time in which it moves a byte to memory or from it, about."""
 
@@ -87,21 +87,22 @@ def _of_method(need: _Need, plan: ExecutionPlan, graph: Graph, target: CodeTarge
     counted as it turned out to be. Raises PlanError with the least that was reached."""
     assert plan.limit is not None
     values = rematerialisation(usual, need.method, need.sizes)
-    beside, best = need.peak.total - values.choice(()).peak, need.peak
-    tried: set[tuple[str, ...]] = {()}
-    for _ in range(ROUNDS):
+    beside = need.peak.total - values.choice(()).peak
+    tried: dict[tuple[str, ...], Peak] = {(): need.peak}
+    looked: set[frozenset[int]] = set()
+    while len(tried) <= ROUNDS and len(looked) < LOOKS:
         choice = values.found(plan.limit - beside)
-        stages = _selectors(usual, values, need.method, choice)
-        if stages in tried:
-            break
-        tried.add(stages)
-        written = saying(plan, stages)
-        peak = _needs(written, graph, target, lower(written))[need.method].peak
-        if peak.total <= plan.limit:
-            return stages
-        best = min(best, peak, key=lambda p: p.total)
-        beside = max(beside + 1, peak.total - choice.peak)
-    raise PlanError([_out_of_reach(plan, need, best)])
+        if choice.again in looked:
+            break  # there is no choice of less
+        looked.add(choice.again)
+        stages = _selectors(usual, values, need.method, choice)  # fewer than chosen: what kernels share stays where it is
+        if stages not in tried:
+            written = saying(plan, stages)
+            tried[stages] = _needs(written, graph, target, lower(written))[need.method].peak
+            if tried[stages].total <= plan.limit:
+                return stages
+        beside = max(beside + 1, tried[stages].total - choice.peak)
+    raise PlanError([_out_of_reach(plan, need, min(tried.values(), key=lambda p: p.total))])
 
 
 def _selectors(usual: Lowered, values: Rematerialisation, method: str, choice: Choice) -> tuple[str, ...]:

@@ -171,17 +171,6 @@ def tuned(
     space = Space(flat, graph, target, places_of(untuned, graph, cases))
     if not space.is_open:
         raise PlanError([nothing_open(given)])
-    if not space.allowed({}):
-        raise PlanError(
-            [
-                given.tune.place_of("where").problem(
-                    "P124",
-                    "the first alternatives of the holes break tune: where:",
-                    "they are what an untuned build takes",
-                    ("put first what the conditions allow",),
-                )
-            ]
-        )
     if resume and journal is None:
         raise PlanError(
             [Problem("P122", "plan", asked="resume without a journal", why="there is nothing to go on from", try_=("journal=PATH",))]

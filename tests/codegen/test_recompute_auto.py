@@ -56,6 +56,29 @@ def test_a_step_stays_within_the_limit_and_computes_the_same() -> None:
     assert [s for s in explain(Deep(), plan(limit), {"n": N}).text().splitlines() if "recompute: auto computes /train_step/" in s]
 
 
+class Plain(fl.Program):
+    """Layers whose kernels hold stages of the backward pass, which cannot be computed again."""
+
+    def __init__(self) -> None:
+        self.layers, self.optimizer = [fl.nn.Linear(64, 64) for _ in range(6)], fl.optim.SGD(0.1)
+
+    @fl.method(batch="n", training=True)
+    def train_step(self, x: fl.f32[fl.Tensor, "n", 64]) -> Any:
+        for layer in self.layers:
+            x = fl.tanh(layer(x))
+        cost = fl.mean(x, name="cost")
+        self.optimizer.minimize(cost)
+        return cost
+
+
+def test_a_byte_below_what_is_needed_is_no_harder_than_less() -> None:
+    graph = fl.trace(Plain())
+    whole = explain(Plain(), ExecutionPlan(extents={"n": N}), {"n": N}).memory["train_step"]
+    chosen = driver.prepared(plan(whole - 1), graph)[0]
+    assert chosen.memory is not None and chosen.memory.recompute
+    assert explain(Plain(), chosen, {"n": N}).memory["train_step"] < whole
+
+
 def test_it_is_the_same_each_time_and_nothing_where_nothing_is_needed() -> None:
     graph = fl.trace(Deep())
     first, again = (driver.prepared(plan("105KiB"), graph)[0].memory for _ in range(2))

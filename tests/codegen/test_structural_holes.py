@@ -33,6 +33,15 @@ def sums(image: Any) -> Any:
     return {"scaled": fl.stage(lambda y, x: image[y, x] / (rows[y] + 1), name="scaled"), "rows": rows}
 
 
+def test_the_first_alternatives_meet_the_conditions() -> None:
+    text = "schedule: {out: [{tile: {y: $ty, x: $tx}}]}\nholes: {ty: {pow2: [4, 64]}, tx: {choose: [%s]}}\ntune: {where: ['$tx * $ty >= 64']}"
+    with pytest.raises(PlanError) as refused:
+        driver.prepared(ExecutionPlan.from_yaml(text % "8, 16"), traced(blur))
+    (problem,) = refused.value.problems
+    assert problem.code == "P124" and problem.line == 3 and "untuned build" in problem.why
+    assert driver.prepared(ExecutionPlan.from_yaml(text % "16, 8"), traced(blur))[1]
+
+
 def traced(f: Any) -> Graph:
     return fl.trace(f, None, inputs={"image": fl.f32("h", "w")})
 
