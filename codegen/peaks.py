@@ -13,7 +13,7 @@ from .compiled import Compiled
 from .runtime import parse
 from .runtime.manifest import MethodSpec
 from .runtime.model import Model
-from .runtime.peak import Peak, size
+from .runtime.peak import Peak, less
 
 
 def planned(compiled: Compiled) -> Model:
@@ -67,7 +67,7 @@ def _too_much(compiled: Compiled, method: str, sizes: Mapping[str, int], peak: P
     given = ", ".join(f"{n} = {v}" for n, v in sizes.items())
     asked = f"{method}{f' with {given}' if given else ''} takes {peak.text()}"
     return compiled.plan.memory.place_of("limit").problem(
-        "P401", asked, f"the limit is {size(limit)}", tuple(_instead(compiled.graph, peak))
+        "P401", asked, f"the limit is {less(limit, peak.total)}", tuple(_instead(compiled.graph, peak))
     )
 
 

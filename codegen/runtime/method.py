@@ -23,7 +23,7 @@ from .forms import Form, form_of
 from .manifest import MethodSpec, Variant, complex_leaves
 from .native import Native
 from .parameters import fixed_arrays
-from .peak import Peak, peak_of, size
+from .peak import Peak, less, peak_of
 from .prepared import Array, NegativeExtent, Prepared, arrays_of, nest_of
 from .samples import OneSample, Samples
 
@@ -133,7 +133,8 @@ class Method:
         return run_error(run_problem("R109", f"{self.label}: there is not enough memory ({error})"))
 
     def peak(self, extents: Mapping[str, int]) -> Peak:
-        """The memory of one call with these extents. Raises RunError."""
+        """The memory of one call with these extents, beside those that the plan fixes. Raises RunError."""
+        extents = {**{name: s.min for name, s in self.spec.symbols.items() if s.min == s.max}, **extents}
         if wrong := [n for n, e in extents.items() if not isinstance(e, int | np.integer) or not 0 <= e < LARGEST_EXTENT]:
             raise run_error(
                 *(run_problem("R108", f"{self.label}: {n} = {extents[n]!r} is no extent", "an integer from 0 on") for n in wrong)
@@ -154,7 +155,8 @@ class Method:
         """What was planned. Raises RunError where the plan forbids a call to take so much."""
         if self.limit is not None and (peak := self._peak(prepared)).total > self.limit:
             given = ", ".join(f"{n} = {v}" for n, v in prepared.symbols.items())
-            asked = f"{self.label}{f' with {given}' if given else ''} takes {peak.text()}; the plan's limit is {size(self.limit)}"
+            limit = less(self.limit, peak.total)
+            asked = f"{self.label}{f' with {given}' if given else ''} takes {peak.text()}; the plan's limit is {limit}"
             raise run_error(run_problem("R118", asked, "smaller inputs", "a plan with another memory: {limit: ...}"))
         return prepared
 

@@ -68,4 +68,9 @@ def size(n: int) -> str:
     return f"{n} B"
 
 
-__all__ = ["Peak", "peak_of", "size"]
+def less(n: int, than: int) -> str:
+    """The size of n, with what it is less by where both sizes read alike."""
+    return f"{size(n)}, {than - n:,} B less" if size(n) == size(than) else size(n)
+
+
+__all__ = ["Peak", "less", "peak_of", "size"]

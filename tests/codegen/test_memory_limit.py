@@ -52,6 +52,11 @@ def test_what_is_predicted_is_what_is_taken() -> None:
         assert predicted.results == 1024 and predicted.parameters == predicted.constants == 0
 
 
+def test_extents_that_the_plan_fixes_need_not_be_given_again() -> None:
+    model = fl.compile(residual, plan(), extents={"n": 256})
+    assert model.peak() == model.peak({"n": 256}) and model.memory() == model.peak().total
+
+
 def test_recomputing_saves_what_it_promises() -> None:
     usual, again = (fl.compile(residual, plan(**keys)) for keys in ({}, {"recompute": ("first",)}))
     saved = usual.peak({"n": 256}).buffers - again.peak({"n": 256}).buffers
