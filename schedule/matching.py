@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Generic
 
 from fluorite.algo.errors import PlanError, Problem
@@ -66,6 +67,24 @@ def assign(
     if problems:
         raise PlanError(dict.fromkeys(problems))
     return {stage.path: chosen[stage.path] for stage in pool.all if stage.path in chosen}
+
+
+def overridden_by_nearness(entries: Iterable[ScheduleEntry]) -> list[tuple[str, Place, str, Place]]:
+    """Pairs of lines, (selector, place) of the farther file's and of the nearer one's, that may mean one stage, and of which the farther
+    one would win if both stood in one file."""
+    lines = [(parse_selector(text, entry.place), text, entry.place) for entry in entries for text in entry.select]
+    return [
+        (text, place, near_text, near_place)
+        for far, text, place in lines
+        for near, near_text, near_place in lines
+        if near_place.nearness < place.nearness and near.specificity < far.specificity and _may_meet(far, near)
+    ]
+
+
+def _may_meet(a: Selector, b: Selector) -> bool:
+    """As far as the last parts of their paths say."""
+    one, other = (s.parts[-1] if s.parts and not s.facts and "<" not in s.parts[-1] else "*" for s in (a, b))
+    return fnmatchcase(one, other) or fnmatchcase(other, one) or ("*" in one and "*" in other)
 
 
 def _rank(selector: Selector, place: Place) -> tuple[int, ...]:

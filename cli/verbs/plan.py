@@ -40,6 +40,7 @@ def resolve(
     """Without a model nothing is run; with one, what `memory: recompute: auto` chooses for it stands in its place."""
     from fluorite.algo.errors import PlanError
     from fluorite.schedule import fill, holes_of, label
+    from fluorite.schedule.matching import overridden_by_nearness
 
     from .annotated import annotated
 
@@ -58,6 +59,12 @@ def resolve(
             if not hole.within:
                 terminal.note(f"note: {hole.id} is open ({hole.place}); its first alternative is used, {label(hole.default)}")
         found = fill(found, {}) if model is None else _chosen(model, found, read_extents(extents))
+    if model is None:
+        for far, far_place, near, near_place in overridden_by_nearness(found.entries()):
+            terminal.note(
+                f'note: "{near}" ({near_place}) is of a nearer file and goes before "{far}" ({far_place}), which would win if both stood '
+                "in one file; --model MODEL adds a line for each stage that this decides"
+            )
     if found.memory is not None and found.memory.recompute == "auto":
         terminal.note("note: memory: recompute: auto depends on the model; --model MODEL shows what it chooses")
     text, places = annotated(found, origin)
@@ -65,14 +72,20 @@ def resolve(
 
 
 def _chosen(model: str, plan: ExecutionPlan, sizes: dict[str, int]) -> ExecutionPlan:
-    """The plan filled for the model, with what is chosen for it."""
+    """The plan filled for the model, with what is chosen for it, and a line for each stage whose own a nearer file decides."""
     from fluorite.codegen.buckets import with_extents
     from fluorite.codegen.driver import prepared
+    from fluorite.codegen.target import resolve_target
+    from fluorite.codegen.tuning.flat import decided_by_nearness
 
     algorithm = find_algorithm(model, "plan resolve")
     graph = algorithm.graph()
     known_extents(sizes, graph.symbols(), algorithm.shown)
-    return prepared(with_extents(plan, sizes), graph)[0]
+    chosen = prepared(with_extents(plan, sizes), graph)[0]
+    target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
+    for path, do in decided_by_nearness(chosen, graph, target).items():
+        chosen = chosen.with_schedule(f"/{path}", do)
+    return chosen
 
 
 def diff(terminal: Terminal, old: str, new: str, model: str | None, extents: list[str] | None) -> Outcome:

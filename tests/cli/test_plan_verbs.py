@@ -117,6 +117,19 @@ def test_resolve_gives_every_value_its_place(plans: Path) -> None:
     assert not resolved.holes and not resolved.extends and len(resolved.schedule) == 2
 
 
+def test_resolve_says_where_a_nearer_file_decides(here: Path) -> None:
+    """Read back from the text alone, the farther line would win: it is longer."""
+    (here / "far.yaml").write_text("schedule: {blur/rows: [compute_inline], blur/blur: [{parallel: y}]}\n")
+    (here / "near.yaml").write_text('extends: far.yaml\nschedule:\n  "*ows": [compute_root]\n')
+    alone = fluorite("plan", "resolve", "near.yaml")
+    assert '"*ows" (near.yaml:3:3) is of a nearer file and goes before "blur/rows" (far.yaml:1' in alone.err
+    assert "blur/blur" not in alone.err
+    ran = fluorite("plan", "resolve", "near.yaml", "--model", "photo.py:sharpen", "-o", "whole.yaml")
+    assert ran.code == 0 and "nearer" not in ran.err
+    for plan in ("near.yaml", "whole.yaml"):
+        assert "compute_root" in fluorite("show", "photo.py:sharpen", "--plan", plan, "--at", "plan", "--select", "rows").out
+
+
 def test_resolve_can_leave_holes_open(plans: Path) -> None:
     ran = fluorite("plan", "resolve", "child.yaml", "--holes")
     assert ran.err == "" and "factor: $t" in ran.out
