@@ -120,9 +120,9 @@ def _evaluations(c: Stage, p: Stage) -> float:
     """How often a reader evaluates p for each of its elements when four of its rows are unrolled and share what they can."""
     columns: dict[object, set[int]] = {}
     for index in sites(c, p.id):
-        row = linear(plain(index[0]))
+        row = linear(plain(index[-2]))
         offset = row.constant if isinstance(row.constant, int) else 0
-        columns.setdefault(index[1:], set()).add(offset)
+        columns.setdefault((*index[:-2], index[-1]), set()).add(offset)
     return sum((4 + max(rows) - min(rows)) / 4 for rows in columns.values())
 
 

@@ -52,10 +52,11 @@ def _in_order(g: Graph, s: Stage) -> bool:
             return False
         if tuple(map(str, t.shape[: len(lead)])) != tuple(map(str, s.extents[:-1])):
             return False
-    return not any(isinstance(n, Axis) and n in set(lead) for n in _outside_indices(s))
+    return not any(isinstance(n, Axis) and n in set(lead) for n in outside_indices(s))
 
 
-def _outside_indices(s: Stage) -> Iterator[Axis]:
+def outside_indices(s: Stage) -> Iterator[Axis]:
+    """The axes whose positions are values."""
     pending, seen = [s.value], set()
     while pending:
         n = pending.pop()
@@ -129,4 +130,4 @@ def evaluations(g: Graph, c: Stage, p: Stage, machine: Machine) -> Extent:
     return volume((len({r.index for v in values for r in reads(v) if r.source == p.id}), *c.extents[:-1]))
 
 
-__all__ = ["cones", "evaluations", "interleaved", "suits"]
+__all__ = ["cones", "evaluations", "interleaved", "outside_indices", "suits"]

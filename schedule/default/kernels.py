@@ -388,7 +388,7 @@ def shares_rows(s: Stage) -> bool:
     rows_: dict[object, set[object]] = {}
     for r in s.reads:
         if len(r.index) >= 2:
-            rows_.setdefault((r.source, r.index[1:]), set()).add(r.index[0])
+            rows_.setdefault((r.source, *r.index[:-2], r.index[-1]), set()).add(r.index[-2])
     return any(len(v) > 1 for v in rows_.values())
 
 

@@ -17,8 +17,22 @@ from ..directives import ComputeAt, ComputeInline, Directive, Pack, Parallel
 from ..placing import between
 from ..rewrites import operand_name
 from ..scheduled import Undecided
+from ..typical import TYPICAL
 from ..unscheduled import scatters, sorts
-from . import channels, dots, few_results, interleaved, kernels, matrix_instructions, products, recurrences, totals, transpositions, updates
+from . import (
+    channels,
+    dots,
+    few_results,
+    interleaved,
+    kernels,
+    matrix_instructions,
+    pixel_strips,
+    products,
+    recurrences,
+    totals,
+    transpositions,
+    updates,
+)
 from .analysis import follows, is_rounding, known, plain, pointwise, sites, unwoven
 from .chosen import Chosen
 from .inlining import after_inlining, inline_scaled, inline_windows
@@ -144,6 +158,10 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
         chosen.placed |= {s.id for s in row}
         chosen.directives |= kernels.rows(g, root, row, depth, chosen.machine, chosen.undecided.reassociate)
         return
+    if (pixels := pixel_members(chosen, root)) is not None:
+        chosen.placed |= {s.id for s in pixels}
+        chosen.directives |= pixel_strips.strips(g, root, pixels, chosen.machine)
+        return
     if interleaved.suits(g, root, chosen.machine):
         chosen.directives |= interleaved.interleaved(g, root, chosen.machine)
         return
@@ -261,6 +279,15 @@ def strip_members(chosen: Chosen, root: Stage) -> list[Stage]:
         return follows(c, p, depth) and all(_moves_along(c, index) for index in sites(c, p.id))
 
     return _closure(chosen, root, near)
+
+
+def pixel_members(chosen: Chosen, root: Stage) -> list[Stage] | None:
+    """The same of images whose last axis is a few parts of each pixel; None where the root is better computed otherwise."""
+    g, machine = chosen.graph, chosen.machine
+    if not interleaved.suits(g, root, machine) or len(root.axes) < 3 or known(root.extents[-2], TYPICAL) < machine.lanes(root.dtype):
+        return None
+    found = _closure(chosen, root, lambda c, p: not chosen.apart(p) and pixel_strips.near(g, c, p, machine))
+    return found if found or pixel_strips.keeps_parts(root) else None
 
 
 def _moves_along(c: Stage, index: tuple[Expr, ...]) -> bool:

@@ -193,7 +193,7 @@ def test_a_few_parts_of_each_element_are_vectors_of_elements() -> None:
     def blurred(x: Any) -> Any:
         return fl.stage(lambda i, j, c: x[i, j, c] + x[i, j + 1, c])
 
-    for model, x, last in [(planes, F(2, 512), "c"), (functions, F(2, 512), "i1"), (blurred, F(8, 65, 3), "c")]:
+    for model, x, last in [(planes, F(2, 512), "c"), (functions, F(2, 512), "i1"), (blurred, F(8, 65, 3), "vec")]:
         made = scheduled(model, x=x)
         chosen = {d.axis for ds in made.chosen.values() for d in ds if isinstance(d, Unroll | Vectorize)}
         assert len(made.groups) == 1 and chosen == {last, "lane"}
