@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -298,6 +299,19 @@ def raised_at(error: BaseException) -> str:
             found = f"{os.path.basename(code.co_filename)}:{step.tb_lineno}"
         step = step.tb_next
     return found
+
+
+def calling_itself(error: RecursionError) -> tuple[str, str] | None:
+    """The name and file:line of the function outside the language's own files that was being called again and again."""
+    calls: dict[CodeType, int] = {}
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if not os.path.dirname(os.path.abspath(code.co_filename)).startswith(_HERE) and code.co_filename != contextlib.__file__:
+            calls[code] = calls.get(code, 0) + 1
+        step = step.tb_next
+    code = max(calls, key=lambda c: calls[c], default=None)  # type: ignore[assignment]
+    return None if code is None or calls[code] < 10 else (code.co_name, f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}")
 
 
 def placed(error: AlgorithmError, source: str, path: str) -> AlgorithmError:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from .building import Builder, building, call_site, constant, placed, raised_at
+from .building import Builder, building, call_site, calling_itself, constant, placed, raised_at
 from .complex import complex_tensor, from_pair, is_complex
 from .declaring import as_function, first_line, inputs_of
 from .dtypes import part_of
@@ -212,6 +212,11 @@ def _trace_method(builder: Builder, name: str, fn: Callable[..., Any], inputs: M
         result = converted(fn)(**arguments)
     except AlgorithmError as error:
         raise placed(error, raised_at(error), name) from None
+    except RecursionError as error:
+        if (found := calling_itself(error)) is None:
+            raise
+        why = "a function is traced on both sides of a branch that a tensor decides, so its calls of itself end only where Python knows it"
+        raise placed(refuse("A138", f"{found[0]} calls itself without end", why, "fl.while_loop or fl.scan"), found[1], name) from None
     for end in builder.endings:
         end()
     if result is None and not builder.assigned:

@@ -58,6 +58,7 @@ ALGORITHM: dict[str, str] = {
     "A135": "A method is called like something that every compiled model has: grad, steps, parameters, save, plan and others.",
     "A136": "@fl.method stands over a static method, a class method or a property. It marks methods with self, on which they are called.",
     "A137": "inputs= says what each input of a function is, such as fl.f32(2, 3); it was given a value, or no mapping.",
+    "A138": "A function calls itself without end while it is traced. What a tensor decides is no end: both sides of it are traced.",
     "A140": "A symbolic extent was given a value, and the program has no extent of that name; or a parameter's extent is not a number.",
     "A141": (
         "With these extents some axis of the program would have a negative extent; or an initialiser was given something that it "
@@ -280,8 +281,9 @@ RUN: dict[str, str] = {
         "then data= is a mapping by reader."
     ),
     "R130": "The file of inputs is no .npz file of arrays and no folder of .npy files. Nothing is ever unpickled.",
-    "R131": "An extent was given that the program does not have.",
+    "R131": "An extent was given that the program does not have, or that is no whole number.",
     "R132": "A derivative was asked of a model without its algorithm: an artefact, or one that was compiled from a graph.",
+    "R133": "The limit of a search has no meaning: trials are at least one, minutes not negative.",
     "R301": "There is no checkpoint in the folder.",
     "R302": "A checkpoint is damaged: a file is missing, cut short, or was changed after it was written.",
     "R303": "A checkpoint was written by a version whose format this one does not read.",

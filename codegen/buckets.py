@@ -13,6 +13,8 @@ from fluorite.algo.specialise import specialise
 from fluorite.schedule import ExecutionPlan
 from fluorite.schedule.sections import AtMost, Between, Buckets, Variant
 
+from .given_extents import require_whole
+
 Bucket = dict[str, int]
 
 
@@ -62,6 +64,7 @@ def with_extents(plan: ExecutionPlan, extents: Mapping[str, int] | None) -> Exec
     """The plan with extents that a caller fixes, and without the variants that are for others."""
     if not extents:
         return plan
+    require_whole(extents)
     kept = tuple(v for v in plan.variants if all(_value(extents, n) is None or _within(_value(extents, n), w) for n, w in v.when.items()))
     fixed = plan.replace(extents={**plan.extents, **extents})
     return fixed if len(kept) == len(plan.variants) else fixed.replace(variants=kept)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fluorite.algo.errors import BuildError, PlanError, Problem, RunError
+from fluorite.algo.errors import BuildError, PlanError
 from fluorite.algo.graph import Graph
 from fluorite.algo.numerics import weakest
 from fluorite.algo.program import trace
@@ -18,6 +18,7 @@ from .compiled import Compiled
 from .derived_cases import Derivatives, Place, derivatives_of
 from .diagnosis import every_problem
 from .driver import Plan, as_plan, lower_variants, prepared, with_scales
+from .given_extents import require_known
 from .gradient_cases import gradient_cases
 from .peaks import within_limit
 from .sampling import given_inputs, read_inputs, sample_parameters
@@ -62,7 +63,7 @@ def checked(
     """`check` of a graph and of the derivatives of its methods."""
     name = "none"
     given = read_inputs(inputs) if inputs is not None else {}
-    _known_extents(graph, extents or {})
+    require_known(graph, extents or {})
     try:
         chosen = as_plan(plan, graph)
         name = str(plan) if isinstance(plan, str) else chosen.place.file if chosen.place.line else "none" if plan is None else "plan"
@@ -96,16 +97,6 @@ def checked(
             unjudged += found.unjudged
             more += found.notes
     return replace(report, executed=True, cases=(*cases,), skipped=(*skipped,), unjudged=(*unjudged,), notes=(*report.notes, *more))
-
-
-def _known_extents(graph: Graph, extents: Mapping[str, int]) -> None:
-    unknown = [name for name in extents if name not in graph.symbols()]
-    if unknown:
-        raise RunError(
-            Problem(
-                "R131", "run", asked=f"extent {unknown[0]}", why=f"{graph.name} has {', '.join(graph.symbols()) or 'no symbolic extents'}"
-            )
-        )
 
 
 __all__ = ["Case", "Report", "check", "checked"]

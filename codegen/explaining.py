@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from fluorite.algo.cost import cost, operations, span, total
-from fluorite.algo.errors import Problem, RunError
 from fluorite.algo.expr import Const, Read
 from fluorite.algo.extent import Extent, maximum, symbols_of, volume
 from fluorite.algo.graph import Graph
@@ -23,6 +22,7 @@ from fluorite.schedule.grouping import Group
 from .compiled import Compiled
 from .diagnosis import every_problem
 from .driver import Plan, as_plan, lower_variants, prepared, with_scales
+from .given_extents import require_known
 from .lowered import Lowered
 from .peaks import peaks
 from .recomputing import chosen_again
@@ -169,14 +169,8 @@ def explain(
     `extents` gives sizes to symbols; those that the plan fixes need not be given. Raises AlgorithmError, PlanError, RunError.
     """
     graph = model if isinstance(model, Graph) else trace(model, method)
+    require_known(graph, extents or {})
     sizes = dict(extents or {})
-    unknown = [name for name in sizes if name not in graph.symbols()]
-    if unknown:
-        raise RunError(
-            Problem(
-                "R131", "run", asked=f"extent {unknown[0]}", why=f"{graph.name} has {', '.join(graph.symbols()) or 'no symbolic extents'}"
-            )
-        )
     resolved = as_plan(plan, graph)
     with every_problem(graph, resolved):
         chosen, notes = prepared(resolved, graph)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fluorite.algo.errors import BuildError, PlanError, Problem
+from fluorite.algo.errors import BuildError, PlanError, Problem, RunError
 from fluorite.algo.graph import Graph
 from fluorite.algo.program import trace
 from fluorite.schedule import ExecutionPlan, Tune, plain
@@ -19,6 +19,7 @@ from ..buckets import buckets_of
 from ..compiled import TVM, TVM_FFI, VERSION
 from ..diagnosis import every_problem
 from ..driver import Plan, as_plan, lower_variants, prepared, schedule, with_scales
+from ..given_extents import require_whole
 from ..lowered import structure_hash
 from ..recomputing import saying
 from ..sampling import Array, extents_text, sample_parameters
@@ -144,6 +145,10 @@ def tuned(
     Raises AlgorithmError, PlanError (the plan is illegal, leaves nothing open, lacks extents; a journal of another search), BuildError,
     RunError.
     """
+    for name, limit, least in (("trials", trials, 1), ("minutes", minutes, 0)):
+        if limit is not None and not limit >= least:
+            raise RunError(Problem("R133", asked=f"{name}={limit!r}", why=f"a search has at least {least}", try_=("leave it out",)))
+    require_whole(extents or {})
     graph = model if isinstance(model, Graph) else trace(model, method)
     given = as_plan(plan, graph)
     with every_problem(graph, given):

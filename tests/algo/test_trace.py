@@ -280,6 +280,11 @@ class Empty(Program):
 async def waiting() -> Any: ...
 
 
+@function
+def endless(x: Any) -> Any:
+    return x if fl.sum(x) > 3 else endless(x + 1)
+
+
 def yielding(x: Any) -> Any:
     yield x
 
@@ -299,6 +304,7 @@ def yielding(x: Any) -> Any:
         ("A136", lambda: fl.method(staticmethod(waiting))),
         ("A137", lambda: trace(double, inputs={"x": np.ones((2, 3), np.float32)})),
         ("A137", lambda: trace(double, inputs={"x": None})),
+        ("A138", lambda: trace(endless, inputs={"x": f32(2)})),
         ("A137", lambda: trace(double, inputs=[f32(2)])),
         ("A129", lambda: trace(Net, method="learn")),
         ("A121", lambda: param(shape=(2,), n=2)),
