@@ -9,10 +9,10 @@ then it is 0 (relu at 0).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 
 from ..dtypes import FLOATS
-from ..expr import Const, Expr, Op, binary, unary
+from ..expr import Const, Expr, Op, Read, binary, unary
 from ..rewriting import walk
 from .algebra import add, converted, div, masked, mul, neg, number, one
 
@@ -111,20 +111,31 @@ PULL: dict[str, tuple[Pull, ...]] = {
 FLAT = ("floordiv", "floor", "ceil", "round", "trunc", "sign", "isnan", "isinf", "isfinite")
 """Operators that are constant almost everywhere: nothing flows through them."""
 
-_BOUNDED = (
-    "add", "sub", "neg", "cast", "where", "select", "max", "min", "abs", "sigmoid", "tanh", "sin", "cos", "atan", "erf",
-    "lt", "le", "eq", "ne", "and", "or", "not",
-)  # fmt: skip
+_LINEAR = ("add", "sub", "neg", "cast", "where", "select", "max", "min", "lt", "le", "eq", "ne", "and", "or", "not", *FLAT)
+_BOUNDED = (*_LINEAR, "abs", "sigmoid", "tanh", "sin", "cos", "atan", "erf")
 
 
 def is_bounded(e: Expr) -> bool:
-    """Whether all slopes in an expression are finite, whatever its reads hold, so that 0 times them is 0."""
-    for n in walk(e):
-        if isinstance(n, Op) and n.dtype in FLOATS and n.op not in _BOUNDED:
-            factors = n.args if n.op == "mul" else n.args[1:] if n.op == "div" else ()
-            if not any(isinstance(a, Const) and a.value != 0 for a in factors):
-                return False
+    """Whether all slopes in an expression are finite, whatever numbers its reads hold, so that 0 times them is 0."""
+    return all(n.op in _BOUNDED for n in _curved(e))
+
+
+def has_finite_slopes(e: Expr, infinite: Container[int] = ()) -> bool:
+    """Whether all slopes in an expression are finite where its reads hold finite numbers that are not too large to be multiplied, but for
+    these tensors, which may hold anything."""
+    for n in _curved(e):
+        if n.op not in (*_BOUNDED, "mul") or any(isinstance(r, Read) and r.source in infinite for r in walk(n)):
+            return False
     return True
 
 
-__all__ = ["FLAT", "PULL", "Pull", "is_bounded"]
+def _curved(e: Expr) -> Iterator[Op]:
+    """The operators whose slope is no number that is there beforehand."""
+    for n in walk(e):
+        if isinstance(n, Op) and n.dtype in FLOATS and n.op not in _LINEAR:
+            factors = n.args if n.op == "mul" else n.args[1:] if n.op == "div" else ()
+            if not any(isinstance(a, Const) and a.value != 0 for a in factors):
+                yield n
+
+
+__all__ = ["FLAT", "PULL", "Pull", "has_finite_slopes", "is_bounded"]

@@ -24,6 +24,7 @@ from ..stages import Leaf, Reduction, Stage
 from ..tensor import Direct, conjuncts
 from .algebra import add, converted, is_masked, masked, zero
 from .boundaries import zones
+from .choices import Choices
 from .emitting import Emitter, is_bare
 from .indices import tidied
 from .local import active_nodes, arrivals, decided
@@ -31,7 +32,6 @@ from .masking import under_predicates
 from .predicates import Predicate, conjunction, holds_data
 from .reach import Adjoint, condition_of, opaque, reader, upstream
 from .reductions import under_reduction
-from .rules import is_bounded
 from .solving import Gather, Transpose, gather
 from .stepwise import coupled, whole
 
@@ -76,9 +76,11 @@ class Sweep:
         stages = ordered(s for i, s in builder.stages.items() if i in needed)
         self.live = self._live(stages)
         self.pending = {s.id for s in stages if s.id in self.live}
+        self.choices = Choices(stages)
         found = units(stages)
         for unit in reversed(coupled(found, builder.rules)):
             members = [s for s in unit if s.id in self.live]
+            self.choices.meet(members, (i for s in members for i in self._given(s) if i in self.live))
             if loop := next((s for s in members if s.turn is not None), None):
                 raise no_derivative(loop)
             if members and (len(unit) > 1 or members[0].clock is not None):
@@ -167,10 +169,10 @@ class Sweep:
         else:
             axes, extents, predicates, value = (*s.of_elements.axes, *s.reduce_axes), dict(s.ranges), (), s.value
             g = converted(adjoint(s.axes), value.dtype)
+            condition = self.conditions.get(s.id)
+            g = self.choices.guarded(s, value, g, None if condition is None else condition(s.axes))
             if s.reduction is not None:
                 g = under_reduction(s, g, self.out)
-            elif (condition := self.conditions.get(s.id)) is not None and not is_bounded(s.value):
-                g = masked(condition(s.axes), g)  # 0 times the infinite slope of a branch not taken would be NaN
         whole = s.value if s.reduction is None and origin is None and not isinstance(s.value, Const | Read) else None
         for arrival in arrivals(value, g, self.live.__contains__):
             body = arrival.value

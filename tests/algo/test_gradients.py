@@ -209,6 +209,34 @@ def test_slopes_where_there_is_a_choice(fn: Any, at: float, slope: float) -> Non
     np.testing.assert_array_equal(only(lambda x: fl.grad(lambda x: fl.sum(fn(x)))(x), x), [slope])
 
 
+def scanned(step: Any) -> Any:
+    return lambda x: fl.scan(lambda c, t: (step(c, t),) * 2, fl.zeros((), dtype=fl.f64), x)[1]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: fl.where(x > 0, fl.log(x), fl.where(x == 0, 0.0, fl.sqrt(-x))),  # a choice in a choice
+        lambda x: fl.where(x > 0, fl.tanh(-(2 * fl.sqrt(x) * 3)), 0.0),  # NaN on the way to the choice
+        lambda x: fl.where(x > 0, fl.sin(fl.reshape(fl.reshape(-fl.log(x), (1, 5)) * 2, (5,))), 0.0),
+        lambda x: fl.where(x > 0, fl.stage(lambda i: fl.sum(lambda k: fl.log(x[i] + 0 * k), over={"k": 3})), 0.0),  # under a sum
+        lambda x: fl.sum(fl.where(fl.any(x > 2), fl.stack([2 * fl.log(x), x]), x)),  # one for many
+        lambda x: fl.relu(2 * fl.log(fl.abs(x))),
+        lambda x: fl.minimum(fl.maximum(fl.log(fl.abs(x)) * 3, -2.0), 2.0),
+        lambda x: fl.max(fl.log(fl.abs(x)) * 2),
+        lambda x: fl.vmap(lambda z: fl.where(z > 0, 2 * fl.log(z) + 1, 0.0))(x),
+        scanned(lambda c, t: fl.where(t > 0, 2 * fl.log(t) + c, c)),
+        scanned(lambda c, t: fl.relu(fl.log(fl.abs(t)) - 1) + c),
+    ],
+)
+def test_what_is_not_chosen_contributes_nothing_however_far_away_and_infinite_its_slope_is(fn: Any) -> None:
+    x = np.array([-4.0, 0, 1, 2, -1])
+    with np.errstate(all="ignore"):
+        once = only(lambda x: fl.grad(lambda x: fl.sum(fn(x)))(x), x)
+        twice = only(lambda x: fl.grad(lambda x: fl.sum(fl.grad(lambda z: fl.sum(fn(z)))(x) * x))(x), x)
+    assert np.isfinite(once).all() and np.isfinite(twice).all() and once[1] in (0, 1, 2)
+
+
 def test_equal_extrema_share() -> None:
     x = np.array([1.0, 3, 3, 2])
     np.testing.assert_array_equal(only(lambda x: fl.grad(lambda x: fl.max(x))(x), x), [0, 0.5, 0.5, 0])
