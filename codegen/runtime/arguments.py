@@ -150,7 +150,8 @@ def bind(label: str, method: MethodSpec, shapes: Sequence[tuple[int, ...]]) -> t
     for name, value in symbols.items():
         if name in method.symbols and (why := method.symbols[name].refusal(value)):
             where = f" in {source[name]}" if source[name] != name else ""
-            wrong.append(run_problem("R107", f"{label}: {name} is {value}{where}, {why}"))
+            instead = () if value else (f"a plan with extents: {{{name}: {{between: [0, 512]}}}}",)
+            wrong.append(run_problem("R107", f"{label}: {name} is {value}{where}, {why}", *instead))
     return symbols, wrong
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,8 @@ def test_numbers_that_are_no_extent_are_refused(model: Any) -> None:
     for call in (model.distances, lambda *n: graph.run(*n, method="distances")):
         assert "n is 2 in x, but 3 in n" in refusal(call, np.ones((2, 3), np.float32), 3)
     assert "n is 0, it may be 1 or more" in refusal(model.sample, 0)
+    with pytest.raises(Exception, match=re.escape("extents: {n: {between: [0, 512]}}")):
+        model.sample(0)
     assert "n is 7, it may be 8..8" in refusal(fl.compile(Generator(), extents={"sample/n": 8}).sample, 7)
 
 
