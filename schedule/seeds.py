@@ -27,6 +27,8 @@ def seeded(value: Expr, adjoints: Container[int], scale: Expr) -> Expr | None:
                 new = tuple(linear.get(c, c) for c in n.args)
             case Op(op="div") if inside == [True, False]:
                 new = (linear[n.args[0]], n.args[1])
+            case Op(op="ne" | "eq", args=(a, Const(value=0))) if linear[a] is a:
+                continue  # whether anything arrives does not hang on the scale
             case Op(op="where", args=(condition, *branches)) if not inside[0]:
                 new = (condition, *(linear[c] if c in linear else times(c, scale) for c in branches))
             case _:

@@ -52,6 +52,12 @@ def recurrent(p: Any, x: Any) -> Any:
     return fl.sum(last)
 
 
+def steep(p: Any, x: Any) -> Any:
+    """Slopes that may be infinite behind a choice, which ask whether anything arrives."""
+    h = p.up(x)
+    return fl.sum(p.down(fl.where(h > 0.1, 2 * fl.log(fl.sqrt(h)) + 1, fl.relu(3 * fl.exp(h)))))
+
+
 def penalty(p: Any, x: Any) -> Any:
     """A gradient inside of a loss."""
     slope = fl.grad(lambda t: fl.sum(fl.tanh(p.down(fl.tanh(p.up(t))))))(x)
@@ -64,7 +70,7 @@ def own_rule(p: Any, x: Any) -> Any:
     return fl.sum(fl.tanh(p.down(clipped(p.up(x)))))
 
 
-LOSSES = [classes, constant_seed, extrema, recurrent, penalty, own_rule]
+LOSSES = [classes, constant_seed, extrema, recurrent, steep, penalty, own_rule]
 
 
 def inputs(n: int = 4) -> Any:
