@@ -31,8 +31,9 @@ ONCE_WRONG = (216, 246, 1171, 1630, 1996)
 """A refusal of what a plan leaves open that said no place; a read of what another nest of a loop holds; scatters that added their tails
 twice; stages inside one another."""
 SEEDS = (*range(4000, 4040), *ONCE_WRONG)
-MODELS = (*range(4, 16, 2), 32)
-"""The last: the default scheduler met an owner without axes of its own in whose loops a plan computes something."""
+MODELS = (*range(4, 12, 2), 32, 109)
+"""Of the last two, the default scheduler met an owner without axes of its own in whose loops a plan computes something, and a call was
+refused for what a loop of no turns would read."""
 SOURCES = range(10, 16)
 MISTAKES = range(0, 120, 6)
 

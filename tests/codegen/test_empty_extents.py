@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from typing import Any
 
 import fluorite as fl
 import model_zoo
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from fluorite.algo.errors import FluoriteError
 from fluorite.algo.extent import nonnegative, symbol
+from fluorite.algo.numerics import compare
 from fluorite.codegen.buckets import bounded, range_of
 from fluorite.codegen.runtime import memory, native
 from fluorite.schedule import ExecutionPlan
@@ -18,6 +20,7 @@ from fuzz import plans, run
 from fuzz.cheaply import cheaply
 from fuzz.guarded import beside, placed, poison
 from fuzz.repair import repaired
+from fuzz.run import values
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +84,34 @@ def test_products_of_nothing() -> None:
         g = fl.trace(products, inputs=inputs)
         for got, want in zip(fl.compile(g)(*arrays), g.run(*arrays), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_that_is_a_loop_has_no_turn_where_there_is_no_step(reverse: bool) -> None:
+    """And so reads nothing; a loop that asks what it reads is refused, as the oracle refuses it."""
+
+    def steps(x: Any) -> Any:
+        def step(c: Any, e: Any) -> Any:
+            r = fl.while_loop(lambda d: fl.any(d < e), lambda d: d * 1.5 + 0.25, c)
+            return r * 0.25, r
+
+        return fl.scan(step, fl.zeros(3), x, reverse=reverse)
+
+    def asks(x: Any) -> Any:
+        return fl.while_loop(lambda c: c[1][0] + x[0, 0] < 3, lambda c: (c[0] + 1, c[1] + 1), (0, fl.zeros(3)))
+
+    plan = ExecutionPlan.from_yaml("extents: {n: {max: 9}}")
+    for fn, refused in ((steps, False), (asks, True)):
+        g = fl.trace(fn, None, inputs={"x": fl.f32("n", 3)})
+        model, none = fl.compile(g, plan), np.zeros((0, 3), np.float32)
+        for call in (g.run, model):
+            if refused:
+                with pytest.raises(fl.RunError, match="no elements"):
+                    call(none)
+            else:
+                assert [a.shape for a in call(none)] == [(3,), (0, 3)]
+        some = values(3, "float32", [5, 3])
+        assert all(f.ok for f in compare(g, None, (some,), model(some)))
 
 
 def test_guards_are_seen() -> None:
