@@ -308,7 +308,7 @@ def updates_of(builder: Builder) -> dict[str, int]:
         if made.held.source == leaf.source:
             continue
         s = builder.stages.get(made.held.source)
-        if s is None or not _may_take(builder, s, target, found.values()):
+        if s is None or not _may_take(builder, s, found.values()):
             s = builder.stages[_copied(made.held.parameter, made.held, path, made.by).source]
             s = replace(s, source=made.source)
         _name(builder, s, target)
@@ -316,7 +316,7 @@ def updates_of(builder: Builder) -> dict[str, int]:
     return found
 
 
-def _may_take(builder: Builder, s: Stage, target: str, taken: Any) -> bool:
+def _may_take(builder: Builder, s: Stage, taken: Any) -> bool:
     """Whether the stage may bear the name of an update: it has no other name that a plan or a reader would look for."""
     if s.id in taken or s.id in builder.aliases or s.method != builder.method or s.clock is not None:
         return False

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterator, Mapping
-from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .expr import Access, Axis, Expr, Op, Read, Reduce
 
@@ -118,7 +117,3 @@ def reads(e: Expr) -> list[Read]:
 
 def axes_of(e: Expr) -> list[Axis]:
     return [n for n in walk(e) if isinstance(n, Axis)]
-
-
-def node_fields(e: Expr) -> tuple[Any, ...]:
-    return tuple(getattr(e, f.name) for f in fields(e))

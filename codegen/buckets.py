@@ -18,7 +18,7 @@ from .given_extents import require_whole
 Bucket = dict[str, int]
 
 
-def buckets_of(plan: ExecutionPlan, graph: Graph) -> tuple[list[Bucket], bool]:
+def buckets_of(plan: ExecutionPlan) -> tuple[list[Bucket], bool]:
     """The specialisations that the plan asks for, most specific first, and whether the generic code is built too.
 
     Each is {extent or METHOD/extent: number}. A variant that none of them meets gets one of its own.

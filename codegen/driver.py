@@ -149,7 +149,7 @@ def _nearer(variant: Variant) -> Iterable[ScheduleEntry]:
 
 def lower_variants(graph: Graph, plan: ExecutionPlan, target: CodeTarget, last: str = LAST) -> tuple[Lowered, ...]:
     """The kernels of every bucket after pass `last`."""
-    found, _ = buckets_of(plan, graph)
+    found, _ = buckets_of(plan)
     return tuple(
         lower_all(schedule(graph, plan, target, when), when, f"_v{n}" if len(found) > 1 else "", last) for n, when in enumerate(found)
     )

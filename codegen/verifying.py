@@ -82,7 +82,7 @@ def verify_each(graph: Graph, plan: Plan = None, extents: Mapping[str, int] | No
     algorithm = _Oracle(graph, rounds.casts, numerics, parameters)
     rounded = _Oracle(rounds.graph, NO_CASTS, numerics, as_stored(rounds.graph, parameters))
     verdicts: list[Verdict] = []
-    for when in buckets_of(chosen, graph)[0]:
+    for when in buckets_of(chosen)[0]:
         cases = list(_cases(graph, chosen, variants, {**(extents or {}), **when}, seed))
         for step in schedule(graph, chosen, target, when).steps:
             oracle = algorithm if step.name in ("trace", "precision") else rounded

@@ -101,7 +101,7 @@ def _kernel(chosen: Chosen, root: Stage) -> Mapping[str, Directives]:
         chosen.placed.add(product.id)
         return _product(g, root, product)
     depth, members = row_members(chosen, root)
-    if members and chosen.undecided.reassociate and all(_fits_row(root, m, depth) for m in members):
+    if members and chosen.undecided.reassociate and all(_fits_row(m, depth) for m in members):
         chosen.placed |= {m.id for m in members}
         return _rows(root, members, depth, chosen.machine.arch > 0)
     if _is_long_reduction(root) and chosen.undecided.reassociate:
@@ -197,7 +197,7 @@ def _product(g: Graph, root: Stage, product: Stage) -> Mapping[str, Directives]:
 
 
 # ---------------------------------------------------------------- rows
-def _fits_row(root: Stage, m: Stage, depth: int) -> bool:
+def _fits_row(m: Stage, depth: int) -> bool:
     """A reduction to one value a row, or something that can be computed again where it is read."""
     if m.reduction is None:
         return follows(m, m, depth)

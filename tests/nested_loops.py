@@ -182,7 +182,6 @@ def batched_in_a_branch_meant(v: Array, x: Array) -> list[Any]:
     return [np.array(out)]
 
 
-SCALAR = {"v": fl.i32(), "x": fl.f32(3)}
 CASES: dict[str, Case] = {
     "a loop in a loop": Case(collatz, collatz_meant, {"v": fl.i32(), "x": fl.f32("n")}),
     "three loops": Case(three_deep, three_deep_meant, {"n": fl.i32(1), "x": fl.f32("n")}),

@@ -21,7 +21,6 @@ FLOATS = ("float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, "bool")
-SIGNED = (*FLOATS, "int8", "int16", "int32", "int64")
 
 
 class Chooser(Protocol):

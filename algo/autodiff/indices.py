@@ -34,7 +34,7 @@ def tidy(form: Linear) -> Linear:
     return form
 
 
-def tidied(e: Expr, ranges: Ranges, memo: dict[Expr, Expr] | None = None) -> Expr:
+def tidied(e: Expr, ranges: Ranges) -> Expr:
     """e with all its index arithmetic in the normal form."""
 
     def rule(n: Expr) -> Expr | None:

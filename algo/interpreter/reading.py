@@ -88,7 +88,7 @@ def gather(source: Array, index: Sequence[Expr], box: Box, evaluate: Callable[[E
             plans.append(found)
             continue
         plans.append(np.clip(evaluate(e).astype(np.int64), 0, source.shape[d] - 1))
-    if _entangled(plans, rank):
+    if _entangled(plans):
         return source[tuple(_clipped(p, box, n) if isinstance(p, _Affine) else p for p, n in zip(plans, source.shape, strict=True))]
     return _strided(source, plans, box)
 
@@ -123,7 +123,7 @@ def _varying(p: _Affine | Array) -> set[int]:
     return {k for k, n in enumerate(p.shape) if n > 1}
 
 
-def _entangled(plans: Sequence[_Affine | Array], rank: int) -> bool:
+def _entangled(plans: Sequence[_Affine | Array]) -> bool:
     """Whether an index array must be gathered jointly: it varies along several axes, or along one that another dimension uses too."""
     used = [_varying(p) for p in plans]
     for n, p in enumerate(plans):

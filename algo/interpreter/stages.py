@@ -138,7 +138,7 @@ class Evaluation:
         self, s: Stage, factors: tuple[Expr, Expr], spatial: Shape, reduced: Shape, sources: Mapping[int, Array], out: Array
     ) -> None:
         box = Box((*s.axes, *s.reduce_axes), tuple((0, n) for n in (*spatial, *reduced)), self.size)
-        for ranges in slabs_for(box, factors, out.ndim):
+        for ranges in slabs_for(box, factors):
             point = Point(self, Box(box.axes, ranges, self.size), sources)
             a, b = (convert(point.value(f), out.dtype.name) for f in factors)
             part = multiply(a, b, out.ndim, point.box.shape[out.ndim :])
@@ -217,7 +217,7 @@ def slabs(shape: tuple[int, ...], limit: int) -> Iterator[Ranges]:
             yield (low, high), *rest
 
 
-def slabs_for(box: Box, factors: tuple[Expr, ...], rank: int) -> Iterator[Ranges]:
+def slabs_for(box: Box, factors: tuple[Expr, ...]) -> Iterator[Ranges]:
     """The box cut so that no factor that must be computed exceeds a slab; bare reads are views and cost nothing."""
     wanted = [set(axes_of(f)) for f in factors if not (isinstance(f, Read) and all(isinstance(i, Axis) for i in f.index))]
     pieces = list(box.shape)

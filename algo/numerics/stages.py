@@ -103,7 +103,7 @@ class EnclosingEvaluation(Evaluation):
         form, rank = self.formats[s.dtype], len(spatial)
         total, size, moved = (np.zeros(spatial) for _ in range(3))
         box = Box((*s.axes, *s.reduce_axes), tuple((0, n) for n in (*spatial, *reduced)), self.size)
-        for ranges in slabs_for(box, factors, rank):
+        for ranges in slabs_for(box, factors):
             point = EnclosingPoint(self, Box(box.axes, ranges, self.size), sources)
             a, b = (point.bound(f) for f in factors)
             w, extents = window(ranges[:rank]), point.box.shape[rank:]

@@ -139,7 +139,7 @@ def _footprint(what: str, footprint: Any) -> np.ndarray[Any, Any]:
     return shape
 
 
-def _extreme(what: str, t: Tensor, footprint: np.ndarray[Any, Any], largest: bool, name: str | None = None) -> Tensor:
+def _extreme(t: Tensor, footprint: np.ndarray[Any, Any], largest: bool, name: str | None = None) -> Tensor:
     """The extreme of the footprint around each pixel; what is outside never wins. Whole rectangles go along one axis after the other."""
     op, outside = ("max", lowest(t.dtype)) if largest else ("min", highest(t.dtype))
     rows, columns = footprint.shape
@@ -178,24 +178,24 @@ def erode(x: Any, footprint: Any = 3) -> Tensor:
 
     The middle of an even size is its later half, as in scipy.ndimage. Stages `rows` (axis k) and the result; other footprints are one.
     """
-    return _extreme("erode", plane("erode", x), _footprint("erode", footprint), False)
+    return _extreme(plane("erode", x), _footprint("erode", footprint), False)
 
 
 @operator
 def dilate(x: Any, footprint: Any = 3) -> Tensor:
     """The largest pixel under the mirrored footprint around each. Options and stages as for erode."""
-    return _extreme("dilate", plane("dilate", x), _footprint("dilate", footprint), True)
+    return _extreme(plane("dilate", x), _footprint("dilate", footprint), True)
 
 
 @operator
 def opening(x: Any, footprint: Any = 3) -> Tensor:
     """dilate(erode(x)): without what is bright and smaller than the footprint. Stages `eroded_rows eroded rows`, and the result."""
     f = _footprint("opening", footprint)
-    return _extreme("opening", _extreme("opening", plane("opening", x), f, False, "eroded"), f, True)
+    return _extreme(_extreme(plane("opening", x), f, False, "eroded"), f, True)
 
 
 @operator
 def closing(x: Any, footprint: Any = 3) -> Tensor:
     """erode(dilate(x)): without what is dark and smaller than the footprint. Stages `dilated_rows dilated rows`, and the result."""
     f = _footprint("closing", footprint)
-    return _extreme("closing", _extreme("closing", plane("closing", x), f, True, "dilated"), f, False)
+    return _extreme(_extreme(plane("closing", x), f, True, "dilated"), f, False)

@@ -60,7 +60,7 @@ def getitem(x: Tensor, given: tuple[Any, ...]) -> Tensor:
             if not isinstance(part, slice):
                 gathers[len(shape)] = _positions(x, part, n, d)
                 part = slice(None)
-            span = _span(x, part, n, d)
+            span = _span(x, part, n)
             spans.append(span)
             shape.append(span.extent)
             names.append(x.axis_names[d])
@@ -145,7 +145,7 @@ def _bound(value: Any, n: Extent) -> Extent:
     return n + int(value) if value < 0 else int(value)
 
 
-def _span(x: Tensor, part: slice, n: Extent, d: int) -> _Span:
+def _span(x: Tensor, part: slice, n: Extent) -> _Span:
     for v in (part.start, part.stop, part.step):
         if v is not None and not _is_number(v):
             raise refuse(

@@ -7,13 +7,12 @@ its state, and written back to where they were. All tensors have as many rows as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..building import current, scope
 from ..dtypes import held
 from ..expr import Axis, Expr, as_expr, binary, cast, refuse, where
-from ..extent import Extent, volume
+from ..extent import volume
 from ..held import Parameter
 from ..identities import identity
 from ..passing import labels_of
@@ -52,7 +51,7 @@ def _rows(s: Stage, found: Scatter, dtype: str) -> Rows:
     reduction = s.reduction
     assert reduction is not None
     over = dict(zip(reduction.axes, reduction.extents, strict=True))
-    position, flat, total = found.index[0], _names(found, over), volume(over.values())
+    position, flat, total = found.index[0], _names(found), volume(over.values())
     here = [c for c in found.predicates if not set(axes_of(c)) & set(found.free)]  # whether the position counts at all
     elsewhere = [c for c in found.predicates if set(axes_of(c)) & set(found.free)]
     target = {found.targets[0]: position}
@@ -111,7 +110,7 @@ def _rows(s: Stage, found: Scatter, dtype: str) -> Rows:
     return Rows(rows, gathered, build_stage([r], latest, name="last", extents={r: s.extents[0]}, origin="derived"))
 
 
-def _names(found: Scatter, over: Mapping[Axis, Extent]) -> list[str]:
+def _names(found: Scatter) -> list[str]:
     rest = [a.name for a in found.free]
     return [next(n for n in ("k", "lookup", "lookup_of_row") if n not in rest), *rest]
 

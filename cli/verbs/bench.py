@@ -72,7 +72,7 @@ def bench(
             contenders.append(Contender(text, getattr(made, spec.name), made.manifest["numerics"]["class"]))
         sizes = sizes or _tuned_for(asked.plans)
     inputs = read_inputs(given, spec.inputs)
-    arrays = [inputs[i.name] if i.name in inputs else random(i, _shape(i, sizes, spec, given), seed) for i in spec.inputs]
+    arrays = [inputs[i.name] if i.name in inputs else random(i, _shape(i, sizes, spec), seed) for i in spec.inputs]
     differences = compare(contenders, arrays)
     times = measure(terminal, contenders, arrays, rounds)
     return _outcome(spec.name, arrays, contenders, times, differences, output, force)
@@ -82,7 +82,7 @@ def _tuned_for(plans: Sequence[tuple[str, Any]]) -> dict[str, int]:
     return next((dict(plan.tune.at[0]) for _, plan in plans if plan.tune.at), {})
 
 
-def _shape(declared: Any, sizes: Mapping[str, int], spec: Any, given: Any) -> tuple[int, ...]:
+def _shape(declared: Any, sizes: Mapping[str, int], spec: Any) -> tuple[int, ...]:
     from fluorite.codegen.runtime.extents import shape_of
 
     try:

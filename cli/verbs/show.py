@@ -122,7 +122,7 @@ def _text(
         variants = driver.lower_variants(graph, chosen, target, after or LAST)
     terminal.notes(notes)
     if at == "plan":
-        return _each(graph, chosen, lambda when: _plan(driver.schedule(graph, chosen, target, when), methods, select))
+        return _each(chosen, lambda when: _plan(driver.schedule(graph, chosen, target, when), methods, select))
     if at in CODE_LEVELS and at not in CODE[target.kind]:
         raise usage(f"--at {at}", f"the plan's target is {target.kind}", *(f"--at {level}" for level in CODE[target.kind]))
     if at == "ptx":
@@ -152,13 +152,13 @@ def _graph_after(
     chosen, notes = driver.prepared(with_extents(plan, sizes), graph)
     terminal.notes(notes)
     target = resolve_target(chosen.target, chosen.numerics.contract, chosen.runtime.threads)
-    return _each(graph, chosen, lambda when: _graph(after(driver.schedule(graph, chosen, target, when).steps, name), {}, methods, select))
+    return _each(chosen, lambda when: _graph(after(driver.schedule(graph, chosen, target, when).steps, name), {}, methods, select))
 
 
-def _each(graph: Graph, plan: Any, text: Any) -> str:
+def _each(plan: Any, text: Any) -> str:
     from fluorite.codegen.buckets import buckets_of
 
-    return "\n".join(_heading(when) + text(when) for when in buckets_of(plan, graph)[0])
+    return "\n".join(_heading(when) + text(when) for when in buckets_of(plan)[0])
 
 
 def _heading(when: Mapping[str, int]) -> str:

@@ -8,7 +8,7 @@ from fluorite.algo.stages import Stage
 from fluorite.schedule.directives import Directive, Fuse, Reorder, Split, Tile, Vectorize
 from fluorite.schedule.grouping import Placement
 from fluorite.schedule.loop_checks import keeps_order, legal_loops, no_such_loops
-from fluorite.schedule.nest import THREAD, VECTOR, Loop, Nest
+from fluorite.schedule.nest import THREAD, VECTOR, Nest
 from fluorite.schedule.notation.places import NOWHERE, Place
 from fluorite.schedule.unscheduled import sorts
 
@@ -187,7 +187,7 @@ def is_inside(work: Context, i: int, owner: int, position: int, nest: Nest) -> b
     return is_inside(work, at.owner, owner, position, nest)
 
 
-def directive_of(work: Context, p: Placed, loop: Loop, kind: type[Directive]) -> Place:
+def directive_of(work: Context, p: Placed, kind: type[Directive]) -> Place:
     """Where the plan made the loop what it is."""
     found = [d for d in work.plan.directives.get(p.stage.id, ()) if isinstance(d, kind)]
     return found[0].at("axis") if found else NOWHERE

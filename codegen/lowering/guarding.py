@@ -68,7 +68,7 @@ def has_barrier(work: Context, i: int) -> bool:
     return any(has_barrier(work, j) for j, at in work.plan.placements.items() if at.owner == i)
 
 
-def is_loop(work: Context, p: Placed, a: Axis) -> bool:
+def is_loop(p: Placed, a: Axis) -> bool:
     return any(loop.var is a for loop in p.nest.loops)
 
 

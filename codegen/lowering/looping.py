@@ -64,7 +64,7 @@ def loop_and_rest(work: Context, p: Placed, k: int) -> Statement:
         if work.parallel:
             raise PlanError(
                 [
-                    checks.directive_of(work, p, loop, Parallel).problem(
+                    checks.directive_of(work, p, Parallel).problem(
                         "P212",
                         f"parallel: {p.stage.name} is computed inside {work.parallel[-1]}, which is parallel already",
                         "parallel loops do not nest",
@@ -129,7 +129,7 @@ def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> F
         why = "loops inside a vector are serial or unrolled, and of constant extent"
         raise PlanError(
             [
-                checks.directive_of(work, p, loop, Vectorize).problem(
+                checks.directive_of(work, p, Vectorize).problem(
                     "P215",
                     f"vectorize: {inner.name}, inside {loop.name}, {what}",
                     why,
@@ -143,7 +143,7 @@ def for_loop(work: Context, p: Placed, loop: Loop, body: Statement, k: int) -> F
         form = linear(value)
         if (value, limit) in late:
             continue
-        if loop.var not in set(axes_of(value)) or not all(a in known or not guarding.is_loop(work, p, a) for a in axes_of(value)):
+        if loop.var not in set(axes_of(value)) or not all(a in known or not guarding.is_loop(p, a) for a in axes_of(value)):
             continue
         if (
             loop.kind not in (THREAD, VTHREAD, UNROLLED)
@@ -212,6 +212,6 @@ def produced(work: Context, p: Placed, k: int, producers: Sequence[Stage], after
         buffer = storing.stored_in(work, s, memory, stored)
         kept = work.plan.placements[s.id].kept
         if kept is not None:
-            work.kept.setdefault((p.stage.id, sliding.home(work, p, kept)), []).append(buffer)
+            work.kept.setdefault((p.stage.id, sliding.home(p, kept)), []).append(buffer)
         made.append(Produced(s, buffer, nest(work, placing.place(work, s, box, sticking)), kept is not None))
     return made

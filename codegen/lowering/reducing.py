@@ -28,7 +28,7 @@ def reduction(work: Context, p: Placed, k: int) -> Statement:
         start_scalars(work, p)
         return accumulated(work, p, looping.loops(work, p, k), ())
     start = begun(p.stage, evaluating.own_index(work, p))
-    return sequence(initialising(work, p, spatial, k, start), looping.loops(work, p, k))
+    return sequence(initialising(work, p, spatial, start), looping.loops(work, p, k))
 
 
 def start_scalars(work: Context, p: Placed) -> None:
@@ -72,7 +72,7 @@ def kept(work: Context, p: Placed, store: Statement) -> Statement:
     return If(logic.conjunction(tests), store) if tests else store
 
 
-def initialising(work: Context, p: Placed, spatial: tuple[Loop, ...], k: int, store: Statement) -> Statement:
+def initialising(work: Context, p: Placed, spatial: tuple[Loop, ...], store: Statement) -> Statement:
     if not spatial:
         return store
     reduced = {loop.var for loop in p.nest.loops if loop.reduction}

@@ -67,9 +67,9 @@ def slide(work: Context, p: Placed, k: int, s: Stage, boxes: dict[int, Box]) -> 
     """What an iteration of loop k computes of s, and what it needs of it."""
     kept = work.plan.placements[s.id].kept
     assert kept is not None
-    outside = home(work, p, kept)
+    outside = home(p, kept)
     between = p.nest.loops[outside + 1 : k + 1]
-    check_loops(work, p, s, kept, between)
+    check_loops(p, s, kept, between)
     exact, _ = bounding.needed_box(work, s, boxes, p, exact=True)
     tile, sticking = bounding.needed_box(work, s, boxes, p)
     whole, _ = bounding.needed_box(work, s, bounding.boxes_at(work, p, outside), p, exact=True)
@@ -90,7 +90,7 @@ def slide(work: Context, p: Placed, k: int, s: Stage, boxes: dict[int, Box]) -> 
     return (computed, frozenset(out), stored), exact
 
 
-def home(work: Context, p: Placed, kept: Keeping) -> int:
+def home(p: Placed, kept: Keeping) -> int:
     """The position of the loop at which the stage is kept; -1 for the loop around the owner's nest."""
     return p.nest.position(kept.loop) if kept.owner == p.stage.id else -1
 
@@ -158,7 +158,7 @@ def folded(work: Context, s: Stage, a: Axis, window: Interval, whole: Interval) 
 
 
 # ---------------------------------------------------------------- refusals
-def check_loops(work: Context, p: Placed, s: Stage, kept: Keeping, between: Sequence[Loop]) -> None:
+def check_loops(p: Placed, s: Stage, kept: Keeping, between: Sequence[Loop]) -> None:
     loop = next((x for x in between if x.kind != SERIAL), None)
     if not between:
         why = f"compute_at computes it at that loop or further out; outside are {', '.join(p.nest.names) or 'no loops'}"

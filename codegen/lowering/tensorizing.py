@@ -92,7 +92,7 @@ def _product(work: Context, p: Placed, found: Parts) -> Statement:
     problems = []
     for a, b in (pair, pair[::-1]):
         if n in _axes(b) and n not in _axes(a) and (a.dtype, b.dtype) in instruction.operands:
-            made = _matrices(work, p, (a, b), loops, (n, k), instruction)
+            made = _matrices(work, (a, b), loops, (n, k), instruction)
             if isinstance(made, tuple):
                 product = MultiplyFragments(instruction.name, _fragments(p.stage), _grid(p, found), *made)
                 return sequence(*_between_barriers(work, product, *made))
@@ -101,7 +101,7 @@ def _product(work: Context, p: Placed, found: Parts) -> Statement:
 
 
 def _matrices(
-    work: Context, p: Placed, pair: tuple[Read, Read], loops: dict[Axis, int], roles: tuple[Axis, Axis], instruction: Intrinsic
+    work: Context, pair: tuple[Read, Read], loops: dict[Axis, int], roles: tuple[Axis, Axis], instruction: Intrinsic
 ) -> tuple[Matrix, Matrix] | str:
     """The operands as the instruction reads them, or what is wrong with one of them."""
     (a, b), (n, k) = pair, roles

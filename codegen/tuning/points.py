@@ -137,9 +137,9 @@ def awkward_cases(
     return made
 
 
-def places_of(plan: ExecutionPlan, graph: Graph, cases: Sequence[TuningCase]) -> tuple[str, ...]:
+def places_of(plan: ExecutionPlan, cases: Sequence[TuningCase]) -> tuple[str, ...]:
     """The specialisations that the calls run in, as the space of candidates names them."""
-    found, _ = buckets_of(plan, graph)
+    found, _ = buckets_of(plan)
     places: dict[str, None] = {}
     for c in cases:
         when = next((w for w in found if all(c.extents.get(k) == v for k, v in w.items())), {})

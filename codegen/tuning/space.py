@@ -62,7 +62,7 @@ class Space:
         untuned = self.plan_of(Candidate())
         self.schedules: dict[str, Scheduled] = {}
         if self.searches_schedules:
-            found, _ = buckets_of(untuned, graph)
+            found, _ = buckets_of(untuned)
             for when in found:
                 scheduled = schedule(graph, untuned, target, when)
                 if scheduled.problems:
@@ -211,7 +211,7 @@ def with_directives(plan: ExecutionPlan, edits: Mapping[str, Chosen], graph: Gra
     for place, chosen in edits.items():
         when = json.loads(place)
         if not when:
-            plan = plan.replace(schedule=_merged(plan, chosen, known if len(buckets_of(plan, graph)[0]) > 1 else None))
+            plan = plan.replace(schedule=_merged(plan, chosen, known if len(buckets_of(plan)[0]) > 1 else None))
             continue
         at = next((n for n, v in enumerate(variants) if dict(v.when) == when), None)
         if at is None:

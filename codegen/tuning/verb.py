@@ -173,7 +173,7 @@ def tuned(
     arrays = inputs_for(given, inputs)
     cases = tuning_cases(given, graph, extents or {}, arrays, seed)
     flat = flattened(given, graph, target)
-    space = Space(flat, graph, target, places_of(untuned, graph, cases))
+    space = Space(flat, graph, target, places_of(untuned, cases))
     if not space.is_open:
         raise PlanError([nothing_open(given)])
     if resume and journal is None:
@@ -229,7 +229,7 @@ def _without_holes(space: Space, candidate: Candidate) -> ExecutionPlan:
     if not space.searches_schedules:
         return plan
     edits: dict[str, Chosen] = {}
-    for when in buckets_of(plan, space.graph)[0]:
+    for when in buckets_of(plan)[0]:
         place = json.dumps(when)
         edits[place] = candidate.edits.get(place) or open_stages(schedule(space.graph, plan, space.target, when))
     spelled = with_directives(space.plan_of(Candidate(candidate.choice)), edits, space.graph)

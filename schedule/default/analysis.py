@@ -8,7 +8,7 @@ from math import lcm
 
 from fluorite.algo.dtypes import itemsize, kind
 from fluorite.algo.expr import REAL, Axis, Const, Expr, Op, Read
-from fluorite.algo.extent import Extent, at_most, symbols_of, volume
+from fluorite.algo.extent import Extent, at_most, volume
 from fluorite.algo.graph import Graph
 from fluorite.algo.linear import is_index, linear
 from fluorite.algo.rewriting import axes_of, reads, rewrite, walk
@@ -218,10 +218,6 @@ def is_scaled(g: Graph, s: Stage) -> bool:
     wide = [r for r in s.reads if g[r.source].shape]
     same = len(wide) == 1 and len(wide[0].index) == len(s.axes) and all(i is a for i, a in zip(wide[0].index, s.axes, strict=True))
     return bool(s.axes) and s.reduction is None and same and cost(s) <= SCALING and not is_rounding(s)
-
-
-def is_symbolic(s: Stage) -> bool:
-    return any(symbols_of(n) for n in s.extents)
 
 
 def is_product(s: Stage) -> bool:

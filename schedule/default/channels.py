@@ -25,7 +25,7 @@ from .kernels import PARALLEL_WORK, Directives
 _LEAST_POSITIONS = 32  # that many uses pay for packing
 
 
-def lane_axis(g: Graph, product: Stage, machine: Machine) -> Axis | None:
+def lane_axis(product: Stage, machine: Machine) -> Axis | None:
     """The axis to run vectors along instead of the last one, where that is quicker."""
     pair = factors(product)
     if pair is None or product.reduction is None or len(product.axes) < 2:

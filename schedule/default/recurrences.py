@@ -37,11 +37,11 @@ def recurrence(g: Graph, s: Stage, machine: Machine, movable: Container[int]) ->
     if s.reduction is not None or len(members(g, s)) > 1 or len(free_axes(s)) < len(others):
         return _one_step(g, s, others, machine, movable)
     if s.axes[-1] is clock:
-        return {s.path: _rows(s, others, machine)}
+        return {s.path: _rows(s, others)}
     return {s.path: _columns(s, clock, machine)}
 
 
-def _rows(s: Stage, others: list[Axis], machine: Machine) -> Directives:
+def _rows(s: Stage, others: list[Axis]) -> Directives:
     """The clock runs along memory: several rows side by side, and threads over groups of rows."""
     *outer, row = [a.name for a in others]
     clock, parallel = s.axes[-1].name, pays_parallel(s)

@@ -202,7 +202,7 @@ def product_rule(chosen: Chosen, product: Stage, root: Stage) -> Mapping[str, Di
         return {**made, **rounded_in_copies(chosen, product, {d.tensor for ds in made.values() for d in ds if isinstance(d, Pack)})}
     if chosen.undecided.reassociate and dots.suits(chosen.graph, product, root, chosen.machine):
         return dots.dots(product, root, chosen.machine)
-    if (o := channels.lane_axis(chosen.graph, product, chosen.machine)) is not None:
+    if (o := channels.lane_axis(product, chosen.machine)) is not None:
         return channels.channels(chosen.graph, product, root, o, chosen.machine)
     return products.matmul(chosen.graph, product, root, chosen.machine)
 

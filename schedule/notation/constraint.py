@@ -124,14 +124,6 @@ def size(text: str) -> int:
     return int(found[1]) * UNITS[found[2]]
 
 
-def size_text(count: int) -> str:
-    """A number of bytes as a plan writes it, exact."""
-    for unit in ("TiB", "GiB", "MiB", "KiB"):
-        if count and count % UNITS[unit] == 0:
-            return f"{count // UNITS[unit]}{unit}"
-    return str(count)
-
-
 def _tokens(text: str) -> Iterator[str]:
     position, end = 0, len(text.rstrip())
     while position < end:
