@@ -2,7 +2,8 @@
 
 ``where(t == step, y, every[t])`` asks at every turn every position whether it is the one. Where nothing else of the loop reads ``every``,
 one write at that position is all there is to do. It is how fl.scan stacks what its steps give where it is such a loop, and with it takes
-time in proportion to its steps.
+time in proportion to its steps. ``every[t] + where(t == step, y, 0)`` is one too, up to the sign of a zero: so derivatives by what steps
+read at a position of their own are added up.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .expr import Axis, Expr, Op, Read
+from .expr import Axis, Const, Expr, Op, Read, as_expr, binary
 from .rewriting import axes_of, reads, substitute
 from .stages import Stage
 
@@ -45,12 +46,18 @@ def _row_turn(carry: Stage, new: int, by_id: Mapping[int, Stage], readers: Count
     within: set[int] = set()
     tests: list[Expr] = []
     value: Expr = Read(new, carry.axes, carry.dtype)
+    added = False
     while True:
         match value:
             case Read(source=i) if i != carry.id and _same(value, carry) and _plain(by_id.get(i), carry) and readers[i] == 1:
                 within.add(i)
                 value = substitute(by_id[i].value, dict(zip(by_id[i].axes, carry.axes, strict=True)))
-            case Op(op="where" | "select", args=(test, then, Read() as kept)) if kept.source == carry.id and _same(kept, carry):
+            case Op(op="where" | "select", args=(test, then, kept)) if not added and _is_kept(kept, carry):
+                tests += _parts(test)
+                value = then
+            case Op(op="add", args=(a, b)) if not added and (_is_kept(a, carry) or _is_kept(b, carry)):
+                added, value = True, b if _is_kept(a, carry) else a
+            case Op(op="where" | "select", args=(test, then, Const(value=0))) if added:
                 tests += _parts(test)
                 value = then
             case _:
@@ -63,7 +70,16 @@ def _row_turn(carry: Stage, new: int, by_id: Mapping[int, Stage], readers: Count
     guards = tuple(t for t in tests if t is not test)
     if any(axis in set(axes_of(e)) for e in guards):
         return None
-    return RowTurn(carry, axis, position, guards, substitute(value, {axis: position}), frozenset(within))
+    value = substitute(value, {axis: position})
+    if added:
+        inside = Op("edge", (position, as_expr(carry.ranges[axis])), "int32", True)
+        value = binary("add", Read(carry.id, tuple(inside if a is axis else a for a in carry.axes), carry.dtype), value)
+    return RowTurn(carry, axis, position, guards, value, frozenset(within))
+
+
+def _is_kept(e: Expr, carry: Stage) -> bool:
+    """Whether an expression is the old value at the very position that is written."""
+    return isinstance(e, Read) and e.source == carry.id and _same(e, carry)
 
 
 def _same(r: Read, carry: Stage) -> bool:

@@ -85,8 +85,8 @@ def _back(
         ends = [(settled(t), a) for t, a in (*zip(_floats(new), g[:n], strict=True), *floats)]
         wrt = [t for some in own for t in _floats(some)]
         found = swept([r for r, _ in ends], [elements_of(a) for _, a in ends], wrt, apart=True)  # type: ignore[arg-type]
-        whole = [_zeros(t) if f is None else f for t, f in zip(wrt, found, strict=True)]
-        return [*whole[:n], *(a + b for a, b in zip(g[n:], whole[m:], strict=True))], whole[n:m]
+        whole = [_zeros(t) if f is None else f for t, f in zip(wrt[:m], found, strict=False)]
+        return [*whole[:n], *(a if f is None else a + f for a, f in zip(g[n:], found[m:], strict=True))], whole[n:m]
 
     back = [t for t, c in zip(at_last, first, strict=True) if c.dtype in FLOATS]
     behind = [*((t, 0) for t in kept), *walk, *((t, _place(t, scan.place)) for t in at_every)]

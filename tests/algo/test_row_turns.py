@@ -236,3 +236,57 @@ def test_its_derivative() -> None:
     e[1, 2] = 1e-2
     high, low = (fl.trace(plain).run(x + d)[1].astype(np.float64).sum() for d in (e, -e))
     np.testing.assert_allclose(slopes[1, 2], (high - low) / 2e-2, rtol=2e-2)
+
+
+def test_what_is_added_to_one_row() -> None:
+    """Beside 0 elsewhere; a position outside adds nothing, and one that comes twice adds twice."""
+
+    def run(x: fl.f32[fl.Tensor, 5, 2], at: fl.i32[fl.Tensor, "n"]) -> Any:
+        def more(n: Any) -> Any:
+            p = at[n]
+            return fl.stage(lambda t, i: fl.where((t == p) & (x[n, i] > -1), x[n, i] * 2, 0), extents={"t": 5, "i": 2})
+
+        def turn(c: Any) -> Any:
+            n, two = c["n"], more(c["n"])
+            return {"n": n + 1, "one": c["one"] + more(n), "other": more(n) + c["other"], "two": c["two"] + two + two}
+
+        start = fl.ones((5, 2))
+        return fl.while_loop(lambda c: c["n"] < at.shape[0], turn, {"n": 0, "one": start, "other": start, "two": start})
+
+    x = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+    graph, model = fl.trace(run), fl.compile(run)
+    (found,) = (turns(u) for u in units(graph.stages) if u[0].turn is not None)
+    assert len(found.rows) == 2
+    for at in ([3], [0, 4, 0, 7, -1]):
+        expected = np.ones((5, 2), np.float32)
+        for n, p in enumerate(at):
+            if 0 <= p < 5:
+                expected[p] += np.where(x[n] > -1, x[n] * 2, 0)
+        for made in (model(x, np.array(at, np.int32)), graph.run(x, np.array(at, np.int32))):
+            for key, wanted in (("one", expected), ("other", expected), ("two", expected * 2 - 1)):
+                np.testing.assert_allclose(made[key], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_the_derivative_by_rows_that_steps_read_takes_time_by_steps() -> None:
+    """What arrives at x is written row by row, although every step might read any of it."""
+
+    def loss(x: fl.f64[fl.Tensor, "t", 2, 3], w: fl.f64[fl.Tensor, 3]) -> Any:
+        def step(c: Any, t: Any) -> Any:
+            return fl.sin(fl.scan(lambda d, r: (fl.tanh(d * w + r), None), c, x[t])[0]), None
+
+        return fl.sum(fl.scan(step, fl.zeros((3,), dtype=fl.f64), fl.arange(x.shape[0]))[0])
+
+    graph = fl.trace(fl.grad(loss, argnums=(0, 1)))
+    loops = [turns(u) for u in units(graph.stages) if u[0].turn is not None]
+    rows = {graph.by_id[i].shape for loop in loops for i in loop.rows}
+    assert any(len(shape) == 3 for shape in rows)
+    x, w = np.random.default_rng(0).normal(size=(4, 2, 3)), np.full(3, 0.5)
+    model = fl.compile(graph)
+    found, meant = model(x, w), graph.run(x, w)
+    value = fl.trace(loss)
+    for k in np.ndindex(4, 2, 3):
+        u = np.zeros_like(x)
+        u[k] = 1e-6
+        np.testing.assert_allclose(meant[0][k], (value.run(x + u, w) - value.run(x - u, w)) / 2e-6, rtol=1e-5, atol=1e-8)
+    for a, b in zip(found, meant, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
