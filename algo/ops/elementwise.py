@@ -19,7 +19,7 @@ from ..expr import Expr, as_expr, cast
 from ..tensor import Tensor, in_body
 from ..trace import build_stage
 from ..weak_numbers import weakly
-from .shapes import broadcast, element, labels, tensor, weak_like
+from .shapes import broadcast, element, labels, narrow, tensor, weak_like
 
 
 class Elementwise(Protocol):
@@ -108,11 +108,18 @@ def _is_array(x: Any) -> bool:
 
 
 def as_operands(what: str, given: tuple[Any, ...]) -> list[Any]:
-    """Arrays become constants; lists take the type of the first tensor; numbers and extents stay what they are."""
+    """Arrays become constants; lists take the type of the first tensor, or among themselves of the widest kind; numbers and extents stay
+    what they are."""
     found: list[Any] = []
     strong = next((x.dtype for x in given if isinstance(x, Tensor)), None)
-    for x in given:
-        if isinstance(x, list | tuple):
+    if strong is None and not any(isinstance(x, np.ndarray) for x in given):
+        chosen = given[1:] if what == "where" else given
+        lists = [(narrow(x).dtype.name, True) for x in chosen if isinstance(x, list | tuple) and not holds_complex(x)]
+        strong = reduce(lambda a, b: promote(*a, *b) or a, lists)[0] if lists else None
+    for k, x in enumerate(given):
+        if isinstance(x, list | tuple) and what == "where" and k == 0:  # yes or no, whatever is chosen from
+            found.append(tensor(x, what))
+        elif isinstance(x, list | tuple):
             found.append(tensor(x if strong is None else weak_like(x, strong), what))
         elif isinstance(x, np.ndarray) and x.ndim:
             found.append(tensor(x, what))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .. import expr as E
 from ..building import operator
@@ -19,6 +19,8 @@ from .shapes import tensor
 from .sorting import ranks, sorted_positions
 from .views import reshape
 
+Number: TypeAlias = "bool | int | float"
+
 
 class Unique(NamedTuple):
     """What is different in a tensor of n elements, in ascending order, padded to a declared size: of each value its first position (flat)
@@ -32,15 +34,16 @@ class Unique(NamedTuple):
 
 
 @operator
-def unique(x: Any, size: int, fill_value: bool | int | float = 0, *, cut: bool = False) -> Unique:
-    """The different values of x as (values, indices, inverse_indices, counts, total), the first two and counts of `size` elements.
+def unique(x: Any, size: int | None = None, fill_value: Number = 0, *, cut: bool = False) -> Unique:
+    """The different values of x as (values, indices, inverse_indices, counts, total), the first two and counts of `size` elements, by
+    default as many as x has.
 
     What is beyond `total` is `fill_value` in values, -1 in indices and 0 in counts; values beyond `size` are left out, and `total` says
     how many there are altogether. With `cut` nothing is padded: there are as many elements as are found, an extent that is known when the
     program runs (see fl.extent). Every NaN is a value of its own, as the array API has it; 0.0 and -0.0 are one value.
     """
     t = tensor(x, "unique")
-    _declared(size, "unique")
+    size = _declared(size, t, "unique")
     flat, n = _flat(t), t.size
     order = sorted_positions(flat, 0, False, n, "order")
 
@@ -106,24 +109,24 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def unique_all(x: Any, size: int, fill_value: bool | int | float = 0, *, cut: bool = False, name: str | None = None) -> UniqueAll:
+def unique_all(x: Any, size: int | None = None, fill_value: Number = 0, *, cut: bool = False, name: str | None = None) -> UniqueAll:
     """`unique` as the array API standard has it, with a declared size."""
     return UniqueAll(*unique(x, size, fill_value, cut=cut, name=name or "unique_all")[:4])
 
 
-def unique_counts(x: Any, size: int, fill_value: bool | int | float = 0, *, cut: bool = False, name: str | None = None) -> UniqueCounts:
+def unique_counts(x: Any, size: int | None = None, fill_value: Number = 0, *, cut: bool = False, name: str | None = None) -> UniqueCounts:
     """The values of `unique` and how often each occurs."""
     found = unique(x, size, fill_value, cut=cut, name=name or "unique_counts")
     return UniqueCounts(found.values, found.counts)
 
 
-def unique_inverse(x: Any, size: int, fill_value: bool | int | float = 0, *, cut: bool = False, name: str | None = None) -> UniqueInverse:
+def unique_inverse(x: Any, size: int | None = None, fill_value: Number = 0, *, cut: bool = False, name: str | None = None) -> UniqueInverse:
     """The values of `unique` and of each element the number of its value: ``values[inverse_indices]`` is x."""
     found = unique(x, size, fill_value, cut=cut, name=name or "unique_inverse")
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-def unique_values(x: Any, size: int, fill_value: bool | int | float = 0, *, cut: bool = False, name: str | None = None) -> Tensor:
+def unique_values(x: Any, size: int | None = None, fill_value: Number = 0, *, cut: bool = False, name: str | None = None) -> Tensor:
     """The values of `unique` alone."""
     return unique(x, size, fill_value, cut=cut, name=name or "unique_values").values
 
@@ -136,13 +139,14 @@ class Nonzero(NamedTuple):
 
 
 @operator
-def nonzero(x: Any, size: int, *, cut: bool = False) -> Nonzero:
-    """(indices, total): where x is not zero, as one tensor of `size` positions for each axis of x. Those beyond `size` are left out.
+def nonzero(x: Any, size: int | None = None, *, cut: bool = False) -> Nonzero:
+    """(indices, total): where x is not zero, as one tensor of `size` positions for each axis of x, by default as many as x
+    has elements. Those beyond `size` are left out.
 
     With `cut` nothing is padded: there are as many positions as are found, an extent that is known when the program runs (see fl.extent).
     """
     t = tensor(not_zero(x), "nonzero")
-    _declared(size, "nonzero")
+    size = _declared(size, t, "nonzero")
     if not t.ndim:
         raise refuse("A307", "nonzero of a scalar", "positions are along axes", "fl.reshape(x, (1,))")
     flat, n = _flat(t), t.size
@@ -170,9 +174,14 @@ def _flat(t: Tensor) -> Tensor:
     return flat
 
 
-def _declared(size: Any, what: str) -> None:
-    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        raise refuse("A304", f"{what} with size={size!r}", "how many elements the result has is declared: an integer", f"fl.{what}(x, 100)")
+def _declared(size: int | None, t: Tensor, what: str) -> int:
+    """How many elements a result has at most: what is said, else as many as there are."""
+    most: Any = t.size if size is None else size
+    if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+        why = "how many elements the result has at most is declared: an integer"
+        asked = f"{what} of {most} elements" if size is None else f"{what} with size={size!r}"
+        raise refuse("A304", asked, why, f"fl.{what}(x, 100)")
+    return most
 
 
 def _cut(tensors: Sequence[Tensor], total: Tensor, size: int, name: str) -> tuple[Tensor, ...]:

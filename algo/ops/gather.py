@@ -83,19 +83,22 @@ def taken(t: Tensor, at: Mapping[int, Tensor], place: int) -> Tensor:
 @by_parts()
 @operator
 def take_along_axis(x: Any, ids: Any, axis: AxisLike = -1) -> Tensor:
-    """``result[i, j] == x[i, ids[i, j]]`` for axis 1: one position for every element of `ids`, whose other extents are those of x.
-    Positions as for `take`."""
+    """``result[i, j] == x[i, ids[i, j]]`` for axis 1: one position for every element of `ids`, whose other extents broadcast with those of
+    x. Positions as for `take`."""
     t = tensor(x, "take_along_axis")
     d = axis_number(axis, t.axis_names, "take_along_axis")
     at = positions(ids, t, d, "take_along_axis")
-    if at.ndim != t.ndim or any(n != m for k, (n, m) in enumerate(zip(t.shape, at.shape, strict=False)) if k != d):
-        raise refuse(
-            "A301", f"take_along_axis of {shown(t.shape)} with ids {shown(at.shape)}", f"they must agree in every dimension but {d}"
-        )
+    if at.ndim != t.ndim or any(n != m and 1 not in (n, m) for k, (n, m) in enumerate(zip(t.shape, at.shape, strict=False)) if k != d):
+        why = f"in every dimension but {d} they must be equal, or one of them 1"
+        raise refuse("A301", f"take_along_axis of {shown(t.shape)} with ids {shown(at.shape)}", why)
+    shape = [m if k == d or n == 1 else n for k, (n, m) in enumerate(zip(t.shape, at.shape, strict=True))]
     names = labels([b or a for a, b in zip(t.axis_names, at.axis_names, strict=True)])
-    return build_stage(
-        names, lambda *i: t[tuple(at[i] if k == d else e for k, e in enumerate(i))], extents=dict(zip(names, at.shape, strict=True))
-    )
+
+    def value(*i: Expr) -> Any:
+        there = element(at, i, shape)
+        return t[tuple(there if k == d else as_expr(0) if t.shape[k] == 1 != shape[k] else e for k, e in enumerate(i))]
+
+    return build_stage(names, value, extents=dict(zip(names, shape, strict=True)))
 
 
 @by_parts("table")

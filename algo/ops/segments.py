@@ -61,12 +61,15 @@ def segment_mean(x: Any, ids: Any, segments: Extent | str) -> Tensor:
 
 
 @operator
-def bincount(ids: Any, length: Extent | str, weights: Any = None) -> Tensor:
+def bincount(ids: Any, length: Extent | str | None = None, weights: Any = None) -> Tensor:
     """How often each number below `length` occurs in ids (of any shape), as int32 along one axis `bin`; or the sum of its weights.
 
     Numbers outside are not counted. `weights` has the shape of ids.
     """
     at = integers(ids, "bincount")
+    if length is None:
+        why = "how many numbers there are to count is declared"
+        raise refuse("A304", "bincount without a length", why, "fl.bincount(ids, 10)", 'fl.bincount(ids, "bins")')
     (name,), (n,) = _one(length, "bin", "bincount")
     w = None if weights is None else tensor(weights, "bincount")
     if w is not None and (w.ndim != at.ndim or any(a != b for a, b in zip(w.shape, at.shape, strict=True))):

@@ -188,6 +188,9 @@ def test_the_remaining_keywords() -> None:
     same(run(lambda x: fl.full((2,), fill_value=3, dtype="int8") + fl.full_like(x[0, :2], fill_value=2, dtype="int8"), x), np.int8([5, 5]))
     at = np.argsort(x, -1)
     same(run(lambda x, at: fl.take_along_axis(x, at), x, at), np.take_along_axis(x, at, -1))
+    few = np.array([[2, 0, 1]], np.int64)
+    for axis, first, places in ((1, x, few), (0, x, few[:, :1]), (1, x[:1], at), (0, x[:, :1], at % 3)):
+        same(run(lambda x, p, d=axis: fl.take_along_axis(x, p, d), first, places), np.take_along_axis(first, places, axis))
     same(run(lambda x: x.mT, x), x.T)
     same(run(lambda x: x[:, fl.newaxis], x), x[:, None])
     shuffled, wanted = numbers(70), numbers(9, seed=1)
@@ -209,6 +212,23 @@ def test_parts_of_unique() -> None:
         np.testing.assert_array_equal(got, want)
     found, places = run(lambda x: list(fl.unique_inverse(x, 4)), x)
     np.testing.assert_array_equal(found[places], x)
+
+
+def test_what_has_no_declared_size() -> None:
+    x = np.int32([[3, 0], [3, 7]])
+    every = run(lambda x: [*fl.nonzero(x, cut=True)[0], fl.unique_values(x, cut=True)], x)
+    for got, want in zip(every, (*np.nonzero(x), [0, 3, 7]), strict=True):
+        np.testing.assert_array_equal(got, want)
+    for wrong in (lambda x: fl.nonzero(x)[0][0], lambda x: fl.unique(x)[0], lambda x: fl.bincount(x)):
+        problem = refusal(wrong, x, symbolic=True)
+        assert problem.code == "A304" and "declared" in (problem.why or "")
+
+
+def test_lists_by_themselves() -> None:
+    same(run(lambda: fl.add([1, 2], [0.5, 4])), np.float32([1.5, 6]))
+    same(run(lambda: fl.multiply([True, False], [3, 4])), np.int32([3, 0]))
+    same(run(lambda: fl.where([True, False], [1, 2], [0.5, 4])), np.float32([1, 4]))
+    same(run(lambda x: fl.where([True, False], x, 0), np.int8([5, 6])), np.int8([5, 0]))
 
 
 def test_transforms_of_mirrored_signals() -> None:
