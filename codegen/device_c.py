@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from .lanes import Text, Value
-from .narrow_floats import FUNCTIONS
+from .functions.lanes import Text, Value
+from .functions.narrow_floats import FUNCTIONS
 
 PREFIX = "fluorite_"
 _TYPES = {"i1": "int", "i8": "unsigned char", "i16": "unsigned short", "i32": "int", "float": "float", "double": "double"}

@@ -19,8 +19,8 @@ from fluorite.schedule.intrinsics import WARP
 
 from . import fragments, streaming, synchronising
 from .casting import cast, constant, rounded
+from .functions.narrow_floats import FORMATS
 from .intrinsics import INTRINSICS
-from .narrow_floats import FORMATS
 from .statements import (
     Allocate,
     AsyncCopy,

@@ -12,12 +12,12 @@ from typing import Any
 
 from . import gathers, lookups, streaming
 from .device_c import PREFIX
-from .dot_products import FUNCTIONS as DOTS
 from .float_operations import lowered
-from .narrow_floats import FUNCTIONS as NARROW
-from .transcendental import EXACT, FUNCTIONS, definitions, symbol
+from .functions.dot_products import FUNCTIONS as DOTS
+from .functions.narrow_floats import FUNCTIONS as NARROW
+from .functions.transcendental import EXACT, FUNCTIONS, definitions, symbol
+from .functions.whole_numbers import FUNCTIONS as WHOLE
 from .tvm_adapter import register_operation, tirx, tvm, tvm_ffi
-from .whole_numbers import FUNCTIONS as WHOLE
 
 
 def _whole_on_device(name: str, call: Any) -> Any:

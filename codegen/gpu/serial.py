@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..functions.narrow_floats import FORMATS
 from ..lowered import Lowered
-from ..narrow_floats import FORMATS
 
 
 def bits_of(array: Any) -> Any:

@@ -13,7 +13,7 @@ import pytest
 import tvm
 from fluorite.algo.errors import RunError
 from fluorite.codegen.entry_object import c_compiler, entry_object
-from fluorite.codegen.narrow_floats import FORMATS
+from fluorite.codegen.functions.narrow_floats import FORMATS
 from fluorite.codegen.tvm_adapter import link, write_object
 from tvm import tirx
 from tvm.tirx import BufferLoad, BufferStore, For, ForKind, IntImm, PrimFunc, Var

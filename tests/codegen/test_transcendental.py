@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from fluorite.codegen import driver
 from fluorite.codegen.emit import emit
+from fluorite.codegen.functions.transcendental import ARGUMENTS, FUNCTIONS, definitions, symbol
 from fluorite.codegen.real_functions import CALLS
 from fluorite.codegen.target import resolve_target
-from fluorite.codegen.transcendental import ARGUMENTS, FUNCTIONS, definitions, symbol
 from fluorite.codegen.tvm_adapter import ForKind, as_tensor, compile_functions, tirx
 from fluorite.schedule.sections import Target
 
