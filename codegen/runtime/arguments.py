@@ -116,13 +116,20 @@ def _converted(label: str, spec: TensorSpec, value: Any, expected: str) -> np.nd
 
 
 def _adopted(label: str, spec: TensorSpec, value: Any, expected: str) -> np.ndarray[Any, Any]:
-    device = getattr(value, "__dlpack_device__", lambda: (_CPU, 0))()
-    if device[0] != _CPU:
-        raise Refused(run_problem("R106", f"{label}: {spec.name} is on another device than the CPU, {expected}", f"{spec.name}.cpu()"))
     try:
-        return adopt(value)
+        if getattr(value, "__dlpack_device__", lambda: (_CPU, 0))()[0] == _CPU:
+            return adopt(_resolved(value))
     except Exception as error:
         raise Refused(run_problem("R106", f"{label}: {spec.name} cannot be shared ({error}), {expected}")) from None
+    raise Refused(run_problem("R106", f"{label}: {spec.name} is on another device than the CPU, {expected}", f"{spec.name}.cpu()"))
+
+
+def _resolved(value: Any) -> Any:
+    """The tensor, its elements computed where PyTorch put off a minus or a conjugate: what is shared is the memory without."""
+    for asked, resolve in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        if callable(waiting := getattr(value, asked, None)) and waiting():
+            value = getattr(value, resolve)()
+    return value
 
 
 def _cast(spec: TensorSpec, array: np.ndarray[Any, Any]) -> Sequence[str]:

@@ -198,6 +198,27 @@ def test_tensors_of_other_libraries(photo: Model) -> None:
     )
 
 
+class PutOff(Producer):
+    """A tensor of PyTorch's whose minus is a mark beside its memory."""
+
+    def is_neg(self) -> bool:
+        return True
+
+    def resolve_neg(self) -> Producer:
+        return Producer(-self.array)
+
+
+class Elsewhere(Producer):
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise ValueError("a device without a number")
+
+
+def test_what_a_tensor_of_another_library_has_put_off(photo: Model) -> None:
+    x = image(100, 100)
+    np.testing.assert_array_equal(photo.run(PutOff(x), 2.0), x * -2)
+    assert "image cannot be shared (a device without a number)" in refusal(lambda: photo.run(Elsewhere(x), 2.0))
+
+
 def test_out_is_written_in_place_or_copied_to(photo: Model) -> None:
     for h, w in [(3, 5), (300, 50)]:
         x = image(h, w)
