@@ -23,16 +23,27 @@ def check_results(work: Context) -> None:
             s, place = work.by_id[i], at.directive.at() if at.directive else NOWHERE
             reader = next((c.name for c in work.graph.consumers[i] if c.id not in work.by_id), None)
             why = f"{reader} reads it in another kernel" if reader else f"it is a result of {s.method}"
+            instead = (_turned_round(work.by_id[at.owner], s),) if _follows(work.by_id[at.owner], s) else ()
             work.problems.append(
                 place.problem(
                     "P205",
                     f"{s.name} cannot be computed inside {work.by_id[at.owner].name}",
                     f"{why}, so all of it is needed, and not each element is read just once, at its own place",
-                    ("compute_root",),
+                    (*instead, "compute_root"),
                     path=s.path,
                     source=s.source,
                 )
             )
+
+
+def _follows(reader: Stage, s: Stage) -> bool:
+    """Whether an iteration of s makes what one of the reader needs."""
+    here = all(any(i is a for a in reader.axes) for r in reader.reads if r.source == s.id for i in r.index)
+    return here and reader.reduction is None and 0 < len(s.axes) < len(reader.axes)
+
+
+def _turned_round(reader: Stage, s: Stage) -> str:
+    return f"{reader.name}: [{{compute_at: {{stage: {s.name}, axis: {s.axes[-1].name}}}}}], the reader in its loops"
 
 
 def is_made_whole(work: Context, s: Stage) -> bool:

@@ -13,7 +13,7 @@ from fluorite.algo.errors import PlanError
 from fluorite.algo.expr import Axis, Expr
 from fluorite.algo.linear import simplify
 from fluorite.algo.rewriting import reads, substitute
-from fluorite.schedule.nest import VECTOR, Loop
+from fluorite.schedule.nest import PARALLEL, SERIAL, VECTOR, Loop
 
 from ..statements import Allocate, Buffer, For, If, Marked, Statement, Store, While, sequence, transform, walk
 from ..statements import Sequence as Several
@@ -115,7 +115,9 @@ class _Together:
             if VECTOR in (x.kind, y.kind):
                 raise _refused(self.work, i, f"{(x if x.kind == VECTOR else y).name} is vectorised; name a loop outside it")
             if x.kind != y.kind or str(x.extent) != str(y.extent):
-                raise _refused(self.work, i, f"{_told(x)} of {leader.name} is not {_told(y)} of {s.name}")
+                alike = str(x.extent) == str(y.extent) and x.reduction == y.reduction
+                how = (f"{s.name}: [{{parallel: {y.name}}}, ...]",) if alike and (x.kind, y.kind) == (PARALLEL, SERIAL) else ()
+                raise _refused(self.work, i, f"{_told(x)} of {leader.name} is not {_told(y)} of {s.name}", *how)
         return pairs
 
     # ------------------------------------------------------------ two nests as one
@@ -226,10 +228,10 @@ def _told(loop: Loop) -> str:
     return f"{'reduction ' * loop.reduction}loop {loop.name} ({loop.kind}, {loop.extent})"
 
 
-def _refused(work: Context, i: int, why: str) -> PlanError:
+def _refused(work: Context, i: int, why: str, *instead: str) -> PlanError:
     c, s = work.plan.companions[i], work.by_id[i]
     asked = f'{s.name} cannot run together with {work.by_id[c.leader].name} down to "{c.loop}"'
-    return PlanError([c.directive.at().problem("P266", asked, why, ("leave compute_with out",), path=s.path, source=s.source)])
+    return PlanError([c.directive.at().problem("P266", asked, why, (*instead, "leave compute_with out"), path=s.path, source=s.source)])
 
 
 __all__ = ["run_together"]

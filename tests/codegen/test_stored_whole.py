@@ -65,6 +65,23 @@ def test_what_is_read_elsewhere_too_is_refused(read: Any) -> None:
     assert [(p.code, p.line) for p in caught.value.problems] == [("P205", 2)]
 
 
+def test_a_sum_that_is_a_result_takes_its_reader_into_its_own_loops() -> None:
+    def model(x: Any, y: Any) -> Any:
+        s = fl.stage(lambda i: fl.sum(lambda j: x[i, j]), name="s")
+        return s, fl.stage(lambda i, j: y[i, j] / (s[i] + 1), name="w")
+
+    with pytest.raises(PlanError) as caught:
+        built(model, "schedule:\n  s: [{compute_at: {stage: w, axis: i}}]\n")
+    (problem,) = caught.value.problems
+    advice, _ = problem.try_
+    assert problem.code == "P205" and advice == "w: [{compute_at: {stage: s, axis: i}}], the reader in its loops"
+    made, graph, kernels = built(model, f"schedule: {{{advice.rpartition(',')[0]}}}")
+    x, y = np.random.default_rng(0).random((2, 7, 19), np.float32)
+    assert kernels == 1
+    for got, wanted in zip(made(x, y), graph.run(x, y), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
 class Line(fl.Program):
     def __init__(self) -> None:
         self.line, self.optimizer = fl.nn.Linear(19, 5), fl.optim.Adam(0.1)
