@@ -64,12 +64,21 @@ class _Forward:
         for unit in units(stages):
             members = self._moving(unit)
             if members and members[0].turn is not None:
-                raise no_derivative(members[0])
+                raise self._reverse_only(unit, stages) or no_derivative(members[0])
             if members and members[0].clock is not None:
                 self._recurrence(members)
             else:
                 for s in members:
                     self._emit(s, None)
+
+    def _reverse_only(self, loop: Sequence[Stage], stages: Sequence[Stage]) -> AlgorithmError | None:
+        """The refusal of a loop that an fl.scan is."""
+        mine, rules = {s.id for s in loop}, self.builder.rules
+        rule = next((rules[s.id] for s in stages if s.id in rules and rules[s.id].name == "scan" and mine & {*s.sources}), None)
+        if rule is None:
+            return None
+        why = "its steps wait for loops of the steps before, and are gone through again from the last to the first only"
+        return placed(refuse("A171", "the tangent of an fl.scan that is a loop", why, "fl.vjp"), rule.source, self.builder.method)
 
     def _moving(self, unit: Sequence[Stage]) -> list[Stage]:
         """The stages of a unit that have a tangent."""

@@ -8,6 +8,7 @@ from typing import Any
 import fluorite as fl
 import numpy as np
 import pytest
+from operator_running import refusal
 from test_turning import F64, doubles, inner, newton
 
 Array = np.ndarray[Any, Any]
@@ -189,3 +190,11 @@ def test_the_steps_once_more_mean_what_they_meant() -> None:
     agree(lambda w: value("by_weights", x, w), [found], (weights["w"],))
     found = g.run(x, method="drawing", parameters=weights)[1]
     agree(lambda x: value("drawing", x, weights["w"]), [found], (x,))
+
+
+def test_forward_mode_is_refused_with_what_has_one() -> None:
+    def tangent(x: Any) -> Any:
+        return fl.jvp(lambda x: fl.scan(lambda c, r: (inner(c, r, fl.eye(2)), None), fl.zeros((2,)), x)[0], (x,), (x,))[1]
+
+    found = refusal(tangent, doubles(3, 2, 2).astype(np.float32))
+    assert found.code == "A171" and "fl.scan" in found.text() and "fl.vjp" in found.text() and found.source
