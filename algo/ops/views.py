@@ -160,10 +160,11 @@ def _unravelled(flat: Expr, shape: Sequence[Extent]) -> list[Expr]:
 
 
 @view
-def flatten(x: Any) -> Tensor:
-    """All elements along one axis."""
+def flatten(x: Any, start: int = 0) -> Tensor:
+    """All elements along one axis; with `start` those of the axes from there on, so that ``fl.flatten(x, 1)`` leaves the batch alone."""
     t = tensor(x, "flatten")
-    result: Tensor = reshape(t, (t.size,))
+    first = start if start == t.ndim and type(start) is int else axis_number(start, t.axis_names, "flatten")
+    result: Tensor = reshape(t, (*t.shape[:first], volume(t.shape[first:])))
     return result
 
 

@@ -62,6 +62,9 @@ def test_reshape_of_empty_and_scalar() -> None:
     same(run(lambda x: fl.reshape(x, ()), np.full((1, 1), 7, np.float32)), np.float32(7))
     same(run(lambda x: fl.reshape(x, (1, 1)), np.float32(7)), np.full((1, 1), 7, np.float32))
     same(run(lambda x: fl.flatten(x), X), X.reshape(-1))
+    for start in range(X.ndim + 1):
+        same(run(lambda x, start=start: fl.flatten(x, start), X), X.reshape((*X.shape[:start], -1)))
+    same(run(lambda x: fl.flatten(x, -1), X), X)
 
 
 def test_axes_of_extent_1() -> None:
