@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from .dtypes import kind
 from .errors import AlgorithmError
-from .extent import Dim, counted_name, symbol
+from .extent import Dim, symbol
+from .extent_names import counted_name
 
 if TYPE_CHECKING:
     from .tensor import Tensor

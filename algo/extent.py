@@ -13,6 +13,8 @@ from math import gcd
 from numbers import Integral
 from typing import TypeAlias
 
+from .extent_names import most_of
+
 
 @dataclass(frozen=True, order=True)
 class Symbol:
@@ -247,20 +249,6 @@ def _quotient_and_rest(a: Extent) -> tuple[Quotient, int] | None:
 
 def ceildiv(a: Extent, b: Extent) -> Extent:
     return floordiv(a + b - 1, b)
-
-
-_AT_MOST = "<="
-
-
-def counted_name(name: str, most: int) -> str:
-    """The symbol of an extent that is computed while the program runs: its name says what it is at most."""
-    return f"{name}{_AT_MOST}{most}"
-
-
-def most_of(symbol: str) -> int | None:
-    """What a computed extent is at most; None of a symbol that inputs have. A computed one may be 0."""
-    _, found, most = symbol.partition(_AT_MOST)
-    return int(most) if found else None
 
 
 def nonnegative(e: Extent, least: Mapping[str, int] | None = None) -> bool:

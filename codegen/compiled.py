@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fluorite.algo.extent import most_of
 from fluorite.algo.extent_json import to_json
+from fluorite.algo.extent_names import most_of
 from fluorite.algo.graph import Graph, Method
 from fluorite.algo.requirements import requirements
 from fluorite.algo.stages import Leaf

@@ -13,7 +13,8 @@ from fluorite.algo.cost import costs
 from fluorite.algo.dtypes import kind
 from fluorite.algo.errors import Problem, RunError
 from fluorite.algo.expr import Read
-from fluorite.algo.extent import Extent, evaluate, most_of, symbols_of
+from fluorite.algo.extent import Extent, evaluate, symbols_of
+from fluorite.algo.extent_names import most_of
 from fluorite.algo.graph import Graph, Method
 from fluorite.algo.interpreter.weak import as_count
 from fluorite.algo.parameters import initial_parameters

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fluorite.algo.extent import Extent, evaluate, most_of
+from fluorite.algo.extent import Extent, evaluate
+from fluorite.algo.extent_names import most_of
 
 TYPICAL = 1024
 

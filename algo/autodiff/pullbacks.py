@@ -12,7 +12,8 @@ from typing import Any
 from ..building import Builder, building
 from ..dtypes import FLOATS
 from ..errors import AlgorithmError
-from ..extent import most_of, symbols_of
+from ..extent import symbols_of
+from ..extent_names import most_of
 from ..graph import Graph, Method, flatten
 from ..program import Traced, traced
 from .custom import Rule

@@ -15,7 +15,8 @@ import numpy as np
 from ..dtypes import held, kind
 from ..errors import InternalError, Problem, RunError
 from ..expr import Axis, Const, Expr, Op, Read, Size
-from ..extent import Extent, evaluate, most_of
+from ..extent import Extent, evaluate
+from ..extent_names import most_of
 from ..requirements import unguarded_reads
 from ..rewriting import axes_of, landings, walk
 from ..scatter import has_identity

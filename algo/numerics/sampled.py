@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..extent import evaluate, most_of, volume
+from ..extent import evaluate, volume
+from ..extent_names import most_of
 from ..graph import Graph
 from ..interpreter.stages import Evaluation
 from ..ordering import units

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from fluorite.algo.autodiff.pullbacks import derivative
 from fluorite.algo.errors import PlanError
-from fluorite.algo.extent import at_most, counted_name, nonnegative, symbol
+from fluorite.algo.extent import at_most, nonnegative, symbol
+from fluorite.algo.extent_names import counted_name
 from fluorite.algo.numerics import compare
 from fluorite.codegen import driver
 from fluorite.codegen.lowered import structure_hash
