@@ -26,7 +26,7 @@ from .stages import Stage, rewritten
 from .tensor import Direct, Index, Tensor, View
 from .trace import build_stage, copied
 from .traced_step import TracedStep
-from .trees import described, leaves, refilled
+from .trees import described, form_of, leaves, refilled
 from .wellformed import counted_apart, extent_of, moved_by
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
@@ -107,7 +107,7 @@ class Scan:
             returned = step(carry, slices)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise refuse(
-                "A164", f"a step that returns {type(returned).__name__}", "it returns (carry, y), y is None where nothing is stacked"
+                "A164", f"a step that returns {form_of(returned)}", "it returns (carry, y), y is None where nothing is stacked"
             )
         self.carry, self.stacked = self._next(carry, returned[0]), returned[1]
         if live is not None:

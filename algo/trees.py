@@ -45,10 +45,17 @@ def described(tree: Any) -> str:
     return "a tensor"
 
 
+def form_of(value: Any) -> str:
+    """What a function gave that was to give a nest of another form, in words."""
+    from .tensor import Tensor
+
+    return described(value) if all(isinstance(x, Tensor) for x in leaves(value)) else type(value).__name__
+
+
 def same_shape(a: Any, b: Any, what: str) -> None:
     """Raises AlgorithmError where two nests differ in how they are built."""
     if described(a) != described(b):
         raise refuse("A174", f"{what} is {described(b)}", f"{described(a)} was expected")
 
 
-__all__ = ["described", "leaves", "refilled", "same_shape"]
+__all__ = ["described", "form_of", "leaves", "refilled", "same_shape"]

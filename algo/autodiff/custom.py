@@ -15,7 +15,7 @@ from ..passing import bound, positional
 from ..rewriting import reads, rewrite
 from ..tensor import Direct, Tensor
 from ..trace import copied
-from ..trees import leaves, refilled, same_shape
+from ..trees import form_of, leaves, refilled, same_shape
 from .algebra import zero
 from .aliases import alias
 from .reach import Adjoint, condition_of, elements_of
@@ -127,7 +127,7 @@ class Rule:
         if not isinstance(answer, tuple) or len(answer) != len(self.arguments):
             raise refuse(
                 "A174",
-                f"a backward function that returns {type(answer).__name__}",
+                f"a backward function that returns {form_of(answer)}",
                 f"it returns a tuple of {len(self.arguments)}: what arrives at each argument, or None",
             )
         out: list[Tensor | None] = []
@@ -202,7 +202,7 @@ def custom_vjp(
         returned = way(*arguments)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise placed(
-                refuse("A174", f"a forward function that returns {type(returned).__name__}", "it returns (result, residuals)"), source, ""
+                refuse("A174", f"a forward function that returns {form_of(returned)}", "it returns (result, residuals)"), source, ""
             )
         outcome = map_tree(lambda t: result_of(tensor(t, fn.__name__)), returned[0])
         inputs = tuple(t.source for a in arguments for t in leaves(a))

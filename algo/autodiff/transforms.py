@@ -16,7 +16,7 @@ from ..graph import map_tree
 from ..held import Parameter
 from ..passing import bound
 from ..tensor import Direct, Tensor
-from ..trees import leaves, same_shape
+from ..trees import form_of, leaves, same_shape
 from .algebra import add, one, zero
 from .aliases import alias, path_of
 from .arguments import Argument, Place, argument_name, arguments_of, called, places_of, require_float
@@ -121,7 +121,7 @@ def value_and_grad(fn: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fal
             held = arguments_of({k: (args[k] if isinstance(k, int) else kwargs[k], argument_name(fn, k)) for k in places})
             returned = called(fn, held, args, kwargs)
             if has_aux and not (isinstance(returned, tuple) and len(returned) == 2):
-                raise refuse("A170", f"has_aux=True of a function that returns {type(returned).__name__}", "it returns (value, more)")
+                raise refuse("A170", f"has_aux=True of a function that returns {form_of(returned)}", "it returns (value, more)")
             value, more = returned if has_aux else (returned, None)
             if not isinstance(value, Tensor | int | float):
                 asked = f"the gradient of a function that returns {type(value).__name__}"
