@@ -64,6 +64,8 @@ def legal(g: Graph, text: str, seed: int, verbose: bool = False) -> tuple[Compil
             sentences(error)
             if verbose:
                 print(error)
+            if algorithms := [p for p in error.problems if p.code.startswith("A") and not p.code.startswith("A14")]:  # extents of a bucket
+                raise Failure(f"what was traced is refused when compiled: {algorithms[0]}") from error
             left = repaired(text, error.problems)
             if left is None:
                 return None, refusal(error)
