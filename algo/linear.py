@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import combinations
+from typing import TypeAlias
 
 from .dtypes import kind
 from .expr import Axis, Const, Expr, Op, Read, Size, as_expr, binary
@@ -15,13 +18,14 @@ from .extent import Dim, Extent, at_most, exact_quotient, floordiv, maximum, min
 from .rewriting import rewrite
 
 Ranges = Mapping[Axis, Extent]
+Terms: TypeAlias = tuple[tuple[Expr, Extent], ...]
 BOUNDARIES = ("edge", "reflect", "wrap")
 """Index operators op(i, n) that map any integer into [0, n) and are the identity there."""
 
 
 @dataclass(frozen=True)
 class Linear:
-    terms: tuple[tuple[Expr, Extent], ...]
+    terms: Terms
     constant: Extent
 
     def coefficient(self, atom: Expr) -> Extent:
@@ -105,9 +109,10 @@ def normal(e: Op) -> Expr:
 def bounds(e: Expr, ranges: Ranges) -> tuple[Extent | None, Extent | None]:
     """Smallest and largest value (inclusive) that e provably has; None where unknown."""
     form = linear(e)
-    low: Extent | None = form.constant
-    high: Extent | None = form.constant
-    for atom, c in form.terms:
+    apart, terms = _clamped_apart(form.terms)
+    low: Extent | None = form.constant + min(apart, 0)
+    high: Extent | None = form.constant + max(apart, 0)
+    for atom, c in terms:
         a, b = _atom_bounds(atom, ranges)
         if not nonnegative(c):
             if not nonnegative(c * -1):
@@ -116,6 +121,20 @@ def bounds(e: Expr, ranges: Ranges) -> tuple[Extent | None, Extent | None]:
         low = None if low is None or a is None else low + c * a
         high = None if high is None or b is None else high + c * b
     return low, high
+
+
+def _clamped_apart(terms: Terms) -> tuple[int, Terms]:
+    """How far apart two positions are that were clamped to the same extent and are subtracted from each other: no further than before,
+    and on the same side. The other terms too."""
+    clamped = [t for t in terms if isinstance(t[0], Op) and t[0].op == "edge"]
+    for (a, k), (b, m) in combinations(clamped, 2):
+        assert isinstance(a, Op) and isinstance(b, Op)
+        if not isinstance(k, int) or k != -m or a.args[1] is not b.args[1]:
+            continue
+        before = linear(a.args[0]) + linear(b.args[0]).scaled(-1)
+        if not before.terms and isinstance(before.constant, int):
+            return before.constant * k, tuple(t for t in terms if t[0] is not a and t[0] is not b)
+    return 0, terms
 
 
 def _atom_bounds(e: Expr, ranges: Ranges) -> tuple[Extent | None, Extent | None]:
@@ -189,13 +208,8 @@ def simplify(e: Expr, ranges: Ranges, memo: dict[Expr, Expr] | None = None) -> E
                 return _remainder(a, linear(b).constant, ranges)
             case Op(op="edge" | "reflect" | "wrap" as op, args=(a, n_)):
                 return _boundary(op, a, linear(n_).constant, ranges)
-            case Op(op="min" | "max" as op, args=(a, b)) if is_index(n):
-                low, high = bounds(binary("sub", a, b), ranges)
-                if high is not None and nonnegative(high * -1):
-                    return a if op == "min" else b
-                if low is not None and nonnegative(low):
-                    return b if op == "min" else a
-                return None
+            case Op(op="min" | "max") if is_index(n):
+                return _extremum(n, ranges)
             case Op(op="lt" | "le" as op, args=(a, b)) if is_index(a) and is_index(b):
                 low, high = bounds(binary("sub", a, b), ranges)
                 strict = 1 if op == "lt" else 0
@@ -218,6 +232,54 @@ def simplify(e: Expr, ranges: Ranges, memo: dict[Expr, Expr] | None = None) -> E
         return None
 
     return rewrite(e, rule, memo)
+
+
+def _extremum(n: Op, ranges: Ranges) -> Expr | None:
+    """Without the operands that others decide; None where all are needed."""
+    parts = operands_of(n.op, n)
+    kept: list[Expr] = []
+    for k, e in enumerate(parts):
+        others = (*kept, *parts[k + 1 :])
+        if not any(surely_at_most(*((o, e) if n.op == "min" else (e, o)), ranges) for o in others):
+            kept.append(e)
+    return reduce(partial(binary, n.op), kept) if len(kept) < len(parts) else None
+
+
+def operands_of(op: str, e: Expr) -> tuple[Expr, ...]:
+    """Those of a minimum of minima, or of a maximum of maxima."""
+    if isinstance(e, Op) and e.op == op and is_index(e):
+        return (*operands_of(op, e.args[0]), *operands_of(op, e.args[1]))
+    return (e,)
+
+
+def surely_at_most(a: Expr, b: Expr, ranges: Ranges) -> bool:
+    """Whether a <= b is proved: of minima and maxima by their operands, of quotients by the same number by what is divided."""
+    if a is b:
+        return True
+    least, most = operands_of("min", a), operands_of("max", b)
+    if len(least) > 1 or len(most) > 1:
+        return any(surely_at_most(x, y, ranges) for x in least for y in most)
+    every, all_ = operands_of("max", a), operands_of("min", b)
+    if len(every) > 1 or len(all_) > 1:
+        return all(surely_at_most(x, y, ranges) for x in every for y in all_)
+    (x, k), (y, m) = _as_quotient(a), _as_quotient(b)
+    if k != m:
+        if k != 1 and m != 1:
+            return False
+        x, y = binary("mul", x, as_expr(m)), binary("mul", y, as_expr(k))
+    low, _ = bounds(binary("sub", y, x), ranges)
+    return low is not None and nonnegative(low)
+
+
+def _as_quotient(e: Expr) -> tuple[Expr, int]:
+    """e as floor(numerator / number)."""
+    form = linear(e)
+    for atom, c in form.terms:
+        match atom:
+            case Op(op="floordiv", args=(a, Const(value=k))) if c == 1 and k > 0:
+                others = binary("sub", form.expr(), atom)
+                return binary("add", a, binary("mul", others, as_expr(int(k)))), int(k)
+    return e, 1
 
 
 def _boundary(op: str, a: Expr, size: Extent, ranges: Ranges) -> Expr | None:

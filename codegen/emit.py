@@ -19,8 +19,10 @@ from fluorite.schedule.intrinsics import WARP
 
 from . import fragments, streaming, synchronising
 from .casting import cast, constant, rounded
+from .clamping import nearest
 from .functions.narrow_floats import FORMATS
 from .intrinsics import INTRINSICS
+from .invariants import Scopes
 from .statements import (
     Allocate,
     AsyncCopy,
@@ -70,9 +72,11 @@ class _Emitter:
         self.registers: set[int] = set()  # buffers of which each thread has one element
         self.ranges: dict[Axis, Extent] = {}
         self.streamed = {b.id for b in kernel.outputs if b.streamed}
+        on_gpu = any(isinstance(s, For) and s.kind in ("block", "thread") for s in walk_statements(kernel.body))
+        self.scopes = None if on_gpu else Scopes()
 
     def function(self) -> Any:
-        body = self.finished(self.statement(self.kernel.body))
+        body = self.finished(self.inside(self.kernel.body))
         parameters = [self.buffers[b.id] for b in self.kernel.arguments] + list(self.symbols.values())
         f = tirx.PrimFunc(parameters, body)
         f = f.with_attr("global_symbol", self.kernel.name)
@@ -185,6 +189,11 @@ class _Emitter:
         self.memo = saved
         return made
 
+    def inside(self, s: Statement) -> Any:
+        """The body of a loop, or the kernel's, after the numbers that are computed where it begins."""
+        body = self.statement(s)
+        return body if self.scopes is None else _after(self.scopes.leave(), body)
+
     def loop(self, s: For) -> Any:
         if s.kind in LOOP_KIND and isinstance(s.extent, Const) and s.extent.value <= 0:  # TVM makes no vector of nothing
             return tirx.Evaluate(_lane(0))
@@ -195,7 +204,10 @@ class _Emitter:
         if first is not None and end is not None and nonnegative(first):
             self.ranges[s.var] = end
         self.vars[s.var] = var = tirx.Var(_identifier(s.name), "int64")
+        if self.scopes is not None:
+            self.scopes.enter(s.var, s.kind in ("serial", "parallel"))
         body = self.statement(s.body)
+        body = self.inside(s.body)
         body = self.finished(body) if s.kind == "parallel" else body
         self.memo = saved
         if s.kind in LOOP_KIND:
@@ -235,8 +247,22 @@ class _Emitter:
     def value(self, e: Expr) -> Any:
         if e not in self.memo:
             for n in (*landings(e, self.memo), e):
-                self.memo[n] = self.make(n)
+                self.memo[n] = self.named(n)
         return self.memo[e]
+
+    def named(self, e: Expr) -> Any:
+        """The number that was computed outside the loops that do not change it, where that is worth while."""
+        home = None if self.scopes is None else self.scopes.home(e)
+        if home is None:
+            return self.make(e)
+        if e not in home.named:
+            made = self.make(e)
+            if not isinstance(made, tirx.IntImm | tirx.Var):
+                var = tirx.Var(f"at{len(home.steps)}", "int64")
+                home.steps.append(tirx.Bind(var, made if str(_dtype(made)) == "int64" else made.astype("int64")))
+                made = var
+            home.named[e] = made
+        return home.named[e]
 
     def make(self, e: Expr) -> Any:
         match e:
@@ -303,7 +329,7 @@ class _Emitter:
     def boundary(self, op: str, i: Any, n: Any) -> Any:
         zero, one = tirx.IntImm("int64", 0), tirx.IntImm("int64", 1)
         if op == "edge":
-            return tirx.max(tirx.min(i, n - one), zero)
+            return tirx.max(tirx.min(i, n - one), zero) if self.scopes is None else nearest(i, n - one)
         if op == "wrap":
             return _floormod(i, n)
         period = tirx.max((n - one) * 2, one)
@@ -315,6 +341,10 @@ _EXACT: dict[str, Callable[..., Any]] = {"add": operator.add, "sub": operator.su
 """Index arithmetic, which stays small: TVM may take it that nothing overflows."""
 _UNROUNDED = frozenset({"neg", "abs", "sign", "min", "max", "floor", "ceil", "trunc", "round"})
 """What gives a number of the type whenever it is given some."""
+
+
+def _after(steps: list[Any], body: Any) -> Any:
+    return tirx.SeqStmt([*steps, *(body.seq if isinstance(body, tirx.SeqStmt) else [body])]) if steps else body
 
 
 def argument_names(kernel: Kernel) -> list[str]:

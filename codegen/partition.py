@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial, reduce
 
 from fluorite.algo.expr import Axis, Expr, Op, as_expr, binary
 from fluorite.algo.linear import is_index, linear, simplify
@@ -51,13 +52,8 @@ def _split(loop: For, test: If) -> Statement | None:
     if len(lows) == 1 and len(highs) == 1:
         return None
     end = highs[0]
-    low, high = lows[0], highs[0]
-    for x in lows[1:]:
-        low = binary("max", low, x)
-    for x in highs[1:]:
-        high = binary("min", high, x)
-    low = simplify(binary("min", low, end), {}) if len(lows) > 1 else low
-    high = simplify(binary("max", high, low), {})
+    low = simplify(binary("min", reduce(partial(binary, "max"), lows), end), {}) if len(lows) > 1 else lows[0]
+    high = simplify(binary("max", reduce(partial(binary, "min"), highs), low), {})
     steady: Statement = If(joined(rest), test.then, test.otherwise) if rest else test.then
 
     def part(first: Expr, last: Expr, body: Statement) -> Statement:

@@ -130,14 +130,20 @@ def required(
         for raw in raws[1:]:
             joined = _join(joined, raw)
         made = _clamp(joined, n, ranges)
-        if joined is not None and not made.whole and readers and _meets(plain, boxes, readers, n):
+        if joined is not None and not made.whole and (_overlaps(joined, n, ranges) or (readers and _meets(plain, boxes, readers, n))):
             made = replace(made, reach=Raw(simplify(joined.first, ranges), simplify(joined.last, ranges), joined.bound))
         out.append(made)
     return out
 
 
+def _overlaps(raw: Raw, n: Extent, ranges: Ranges) -> bool:
+    """Whether the first of these positions is surely below n, and the last not below 0: then clamping them only cuts off."""
+    first, last = bounds(simplify(raw.first, ranges), ranges)[1], bounds(simplify(raw.last, ranges), ranges)[0]
+    return first is not None and at_most(first, n - 1) and last is not None and nonnegative(last)
+
+
 def _meets(plain: Sequence[Expr], boxes: Sequence[Box], readers: Sequence[Ranges], n: Extent) -> bool:
-    """Whether the smallest of these positions is surely below n, and the largest not below 0: then clamping them only cuts off."""
+    """The same, where it is the readers' own axes that say so."""
     sticks = [any(a in box and box[a].sticking for a in axes_of(e)) for e, box in zip(plain, boxes, strict=True)]
     known = [bounds(e, r) for e, r, out in zip(plain, readers, sticks, strict=True) if not out]
     below = any(high is not None and at_most(high, n - 1) for _, high in known)

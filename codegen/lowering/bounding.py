@@ -94,7 +94,7 @@ def needed_box(
     for a, e, t in zip(s.axes, padded, tile, strict=True):
         if a in marked and t is not None and not e.whole:
             bound = rounded(work, s, a, t.bound)
-            out.append(Interval(t.start, as_expr(bound), bound, sticking=True))
+            out.append(Interval(t.start, as_expr(bound), bound, sticking=True, reach=e.reach))
             sticking.add(a)
         else:
             out.append(e)

@@ -43,6 +43,9 @@ from .siblings import Family, families
 from .streams import streams
 
 _STRIP_WINDOW = 64
+_STRIP_MEMBERS = 12
+"""Of stages in a row, each with a margin, as many as cost less in what is computed again at the margins of a strip than a tensor between
+two kernels costs."""
 
 
 def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]:
@@ -278,7 +281,7 @@ def strip_members(chosen: Chosen, root: Stage) -> list[Stage]:
             return False
         return follows(c, p, depth) and all(_moves_along(c, index) for index in sites(c, p.id))
 
-    return _closure(chosen, root, near)
+    return _closure(chosen, root, near, _STRIP_MEMBERS)
 
 
 def pixel_members(chosen: Chosen, root: Stage) -> list[Stage] | None:
@@ -305,14 +308,14 @@ def _is_whole(chosen: Chosen, p: Stage) -> bool:
     return p.id in chosen.graph.outputs or p.id in chosen.graph.pinned or scatters(p, gpu) is not None or sorts(p, gpu) is not None
 
 
-def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool]) -> list[Stage]:
-    """Free producers of root in their order, whose readers are all inside and join each of them."""
+def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool], most: int | None = None) -> list[Stage]:
+    """Free producers of root in their order, whose readers are all inside and join each of them; the nearest where they are limited."""
     g = chosen.graph
     inside = {root.id}
     members: list[Stage] = []
     nearest = [-g.positions[i] for i in root.sources if g.stage(i) is not None]  # what reads a stage stands after it: seen before it
     heapify(nearest)
-    while nearest:
+    while nearest and len(members) != most:
         p = g.stages[-heappop(nearest)]
         if p.id in inside or p.clock or not chosen.free(p) or _is_whole(chosen, p):
             continue

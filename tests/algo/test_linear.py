@@ -9,7 +9,7 @@ import pytest
 from fluorite.algo.expr import Axis, Expr, Op, Size, as_expr, axis, binary, cast, where
 from fluorite.algo.extent import Extent, evaluate, symbol
 from fluorite.algo.graph import Graph
-from fluorite.algo.linear import bounds, linear, simplify, within
+from fluorite.algo.linear import bounds, linear, simplify, surely_at_most, within
 from fluorite.algo.printing import show
 from fluorite.algo.rewriting import substitute
 from hypothesis import HealthCheck, given, settings
@@ -85,6 +85,23 @@ def test_within_means_within(e: Expr, ranges: dict[Axis, Extent], size: Extent, 
 
 
 @MANY
+@given(index(2), st.integers(-3, 3), st.sampled_from(["min", "max", "edge", "floordiv"]), index(1), RANGES, st.sampled_from([1, 2, 3, 6]))
+def test_what_is_surely_at_most_is(a: Expr, c: int, op: str, other: Expr, ranges: dict[Axis, Extent], n: int) -> None:
+    """Of an expression and of another one near it, so that there is something to prove."""
+    size = Size(N) if op == "edge" else as_expr(4) if op == "floordiv" else other
+    x, y = (Op(op, (e, size), "int32", True) for e in (a, a + c))
+    at = Element(EMPTY, {}, {"n": n}).at
+    for e, f in ((x, y), (y, x), (x, y + 1), (x, binary("max", other, y)), (binary("min", x, other), y)):
+        if surely_at_most(e, f, ranges):
+            for point in points(ranges, n):
+                assert at(e, point) <= at(f, point), f"{show(e)} <= {show(f)} at {point}"
+    low, high = bounds(binary("sub", y, x), ranges)
+    for point in points(ranges, n):
+        apart = at(y, point) - at(x, point)
+        assert (low is None or evaluate(low, {"n": n}) <= apart) and (high is None or apart <= evaluate(high, {"n": n}))
+
+
+@MANY
 @given(index(), RANGES, st.sampled_from([1, 2, 5]))
 def test_the_linear_form_is_the_expression(e: Expr, ranges: dict[Axis, Extent], n: int) -> None:
     at, again = Element(EMPTY, {}, {"n": n}).at, linear(e).expr()
@@ -105,6 +122,10 @@ def test_the_linear_form_is_the_expression(e: Expr, ranges: dict[Axis, Extent], 
         ("False", lambda h, d: h * 2 < as_expr(-1), {"h": N, "d": 1}),
         ("h", lambda h, d: where(as_expr(0) <= h, h, 0 - h), {"h": N, "d": 1}),
         ("0", lambda h, d: d // 5, {"h": 1, "d": 5}),
+        ("max(d, h)", lambda h, d: binary("max", h, binary("max", binary("max", d, h), h - 1)), {"h": 9, "d": 9}),
+        ("h", lambda h, d: binary("min", h, binary("max", d, h)), {"h": 9, "d": 9}),
+        ("(h + 15) // 16", lambda h, d: binary("max", (h + 15) // 16, (h + 14) // 16), {"h": 90, "d": 1}),
+        ("(h + 15) // 16 - 1", lambda h, d: binary("min", (h + 15) // 16, (h - 17) // 16 + 1), {"h": 90, "d": 1}),
     ],
 )
 def test_known_simplifications(text: str, e: Any, ranges: dict[str, Extent]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import fluorite as fl
@@ -11,6 +12,7 @@ from fluorite.algo import wellformed
 from fluorite.codegen.driver import lower_variants, prepared
 from fluorite.codegen.target import resolve_target
 from fluorite.schedule.default.analysis import levels, written_out
+from lowering import lowered
 
 V = fl.f32[fl.Tensor, "n"]
 X = np.linspace(-2, 2, 37, dtype=np.float32)
@@ -92,3 +94,24 @@ def test_each_step_used_five_times_compiles() -> None:
         return x
 
     assert fl.check(f, extents={"n": 37}).ok
+
+
+def test_tiles_of_long_chains_of_stencils_are_clamped_once() -> None:
+    """Where the tile of a stage begins is told by the loops, not by where that of the next stage does; where tiles stick out, too."""
+
+    def f(x: fl.f32[fl.Tensor, "h", "w"]) -> Any:
+        for n in range(4):
+            x = fl.edge(x)
+            x = fl.stage(lambda i, j, x=x: x[i - 1, j - 1] + 2 * x[i, j] + x[i + 1, j + 1], name=f"s{n}")
+        return x
+
+    at = "{compute_at: {stage: s3, axis: tile}}, {vectorize: {axis: j, width: native}}"
+    own = "{split: {axis: i, factor: 8, into: [strip, line]}}, {split: {axis: j, factor: 64, into: [tile, xt]}}, "
+    own += "{split: {axis: xt, factor: 16, into: [xv, lane]}}, {reorder: [strip, tile, line, xv, lane]}, {vectorize: lane}"
+    written = "schedule:\n" + "".join(f"  s{n}: [{at}]\n" for n in range(3)) + f"  s3: [{own}]\n"
+    text = lowered(f, written).text()
+    assert "edge(tile * 64 - 3, w)" in text and not re.search(r"edge\(edge\(tile \* 64 - \d, w\) - \d", text)
+    model, graph = fl.compile(f, fl.ExecutionPlan.from_yaml(written)), fl.trace(f)
+    for h, w in ((1, 1), (3, 63), (9, 64), (8, 65), (17, 131), (2, 200)):
+        x = np.random.default_rng(h * w).standard_normal((h, w), np.float32)
+        np.testing.assert_array_equal(model(x), graph.run(x))
