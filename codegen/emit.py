@@ -206,7 +206,6 @@ class _Emitter:
         self.vars[s.var] = var = tirx.Var(_identifier(s.name), "int64")
         if self.scopes is not None:
             self.scopes.enter(s.var, s.kind in ("serial", "parallel"))
-        body = self.statement(s.body)
         body = self.inside(s.body)
         body = self.finished(body) if s.kind == "parallel" else body
         self.memo = saved
