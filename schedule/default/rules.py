@@ -43,9 +43,9 @@ from .siblings import Family, families
 from .streams import streams
 
 _STRIP_WINDOW = 64
-_STRIP_MEMBERS = 12
-"""Of stages in a row, each with a margin, as many as cost less in what is computed again at the margins of a strip than a tensor between
-two kernels costs."""
+_STRIP_DEPTH = 4
+"""Stages in a row before the last one of a strip. Each widens the margins of all before it, where strips compute the same: beyond so many,
+a tensor between two kernels costs less."""
 
 
 def default_schedule(g: Graph, undecided: Undecided) -> Mapping[str, Directives]:
@@ -281,7 +281,7 @@ def strip_members(chosen: Chosen, root: Stage) -> list[Stage]:
             return False
         return follows(c, p, depth) and all(_moves_along(c, index) for index in sites(c, p.id))
 
-    return _closure(chosen, root, near, _STRIP_MEMBERS)
+    return _closure(chosen, root, near, _STRIP_DEPTH)
 
 
 def pixel_members(chosen: Chosen, root: Stage) -> list[Stage] | None:
@@ -289,7 +289,7 @@ def pixel_members(chosen: Chosen, root: Stage) -> list[Stage] | None:
     g, machine = chosen.graph, chosen.machine
     if not interleaved.suits(g, root, machine) or len(root.axes) < 3 or known(root.extents[-2], TYPICAL) < machine.lanes(root.dtype):
         return None
-    found = _closure(chosen, root, lambda c, p: not chosen.apart(p) and pixel_strips.near(g, c, p, machine))
+    found = _closure(chosen, root, lambda c, p: not chosen.apart(p) and pixel_strips.near(g, c, p, machine), _STRIP_DEPTH)
     return found if found or pixel_strips.keeps_parts(root) else None
 
 
@@ -308,22 +308,23 @@ def _is_whole(chosen: Chosen, p: Stage) -> bool:
     return p.id in chosen.graph.outputs or p.id in chosen.graph.pinned or scatters(p, gpu) is not None or sorts(p, gpu) is not None
 
 
-def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool], most: int | None = None) -> list[Stage]:
-    """Free producers of root in their order, whose readers are all inside and join each of them; the nearest where they are limited."""
+def _closure(chosen: Chosen, root: Stage, joins: Callable[[Stage, Stage], bool], depth: int | None = None) -> list[Stage]:
+    """Free producers of root in their order, whose readers are all inside and join each of them; at most `depth` of them in a row."""
     g = chosen.graph
-    inside = {root.id}
+    inside = {root.id: 0}
     members: list[Stage] = []
     nearest = [-g.positions[i] for i in root.sources if g.stage(i) is not None]  # what reads a stage stands after it: seen before it
     heapify(nearest)
-    while nearest and len(members) != most:
+    while nearest:
         p = g.stages[-heappop(nearest)]
         if p.id in inside or p.clock or not chosen.free(p) or _is_whole(chosen, p):
             continue
         readers = g.consumers[p.id]
         if not all(c.id in inside for c in readers) or not all(joins(c, p) for c in readers):
             continue
-        if all(chosen.may_fuse(i, p.id) for i in inside):
-            inside.add(p.id)
+        after = 1 + max((inside[c.id] for c in readers), default=0)
+        if (depth is None or after <= depth) and all(chosen.may_fuse(i, p.id) for i in inside):
+            inside[p.id] = after
             members.append(p)
             for i in p.sources:
                 if g.stage(i) is not None:

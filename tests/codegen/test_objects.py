@@ -171,3 +171,16 @@ def test_what_differs_in_more_than_names_is_not_the_same_code() -> None:
 def test_a_model_without_kernels_is_a_library_too() -> None:
     g = fl.trace(lambda x: x, None, inputs={"x": fl.f32(3)})
     agrees(g, None, x=np.arange(3, dtype=np.float32))
+
+
+def test_processes_that_compile_know_all_operations_of_kernels() -> None:
+    """One that does not leaves all its work to the parent, without a word."""
+    code = """
+import fluorite.codegen.objects
+from tvm.ir import Op
+known = set(Op.list_op_names())
+import fluorite.codegen.emit
+print(*sorted(set(Op.list_op_names()) - known))
+"""
+    found = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True)
+    assert found.stdout.split() == []
