@@ -22,7 +22,7 @@ from .storage import layout, pad, pads_of
 def rewrite_stage(g: Graph, s: Stage, d: Directive, lanes: Callable[[str], int] = lambda _: 16) -> tuple[Graph, Stage]:
     """The graph with one rewrite of stage s carried out, and what s has become. `lanes(dtype)` are those of the target's widest vector."""
     require_rewritable(g, s, d)
-    if s.clock is not None and not isinstance(d, StageIn | Pack):
+    if s.clock is not None and not isinstance(d, StageIn | Pack | Layout):
         raise of_recurrence(s, d.at(), d.label())
     if s.is_carry:
         why = f"{s.name} is what a loop carries, a copy at each turn"

@@ -80,12 +80,13 @@ def layout(g: Graph, s: Stage, d: Layout) -> tuple[Graph, Stage]:
         asked, why = f"layout: [{', '.join(d.axes)}] of {s.name}", f"it is a result of {s.method}, whose order of axes the algorithm says"
         raise _refused(d.at("axes"), s, asked, why, "cache: {into: acc, order: ...}")
     order = [names.index(n) for n in d.axes]
-    new = replace(s, axes=tuple(s.axes[k] for k in order), extents=tuple(s.extents[k] for k in order))
 
     def turned(e: Expr) -> Expr | None:
         return Read(e.source, tuple(e.index[k] for k in order), e.dtype) if isinstance(e, Read) and e.source == s.id else None
 
-    return g.spliced(s, (new,), [rewritten(x, turned) for x in g.stages if s.id in x.sources]), new
+    own = rewritten(s, turned)  # a recurrence reads itself
+    new = replace(own, axes=tuple(s.axes[k] for k in order), extents=tuple(s.extents[k] for k in order))
+    return g.spliced(s, (new,), [rewritten(x, turned) for x in g.stages if s.id in x.sources and x is not s]), new
 
 
 def _refused(place: Place, s: Stage, asked: str, why: str, *try_: str) -> PlanError:

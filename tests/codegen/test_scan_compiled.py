@@ -66,6 +66,8 @@ def test_several_stages_under_plans_of_ones_own() -> None:
     g, given = fl.trace(network, inputs=inputs), (numbers(6, 4, 5), numbers(5, 32, seed=1), numbers(32, 32, seed=2) / 5)
     for tanh in ("[{vectorize: {axis: j, width: 8}}]", "[{reorder: [j, i]}]", "[{parallel: i}]", "[{fuse: {axes: [i, j], into: f}}]"):
         agrees(g, *given, plan=f"version: 1\nschedule:\n  scan/tanh: {tanh}\n")
+    turned = "  scan/tanh: [{layout: [j, t, i]}]\n  scan/matmul_2: [{layout: [i, j, t]}]\n"  # the next step reads where this one stores
+    agrees(g, *given, plan=f"version: 1\nschedule:\n{turned}")
     for product in ("[{tile: {i: 2, j: 16}}, {vectorize: j_inner}]", "[{reorder: [k, i, j]}]", "[{unroll: {axis: k, factor: 4}}]"):
         agrees(g, *given, plan=f"version: 1\nnumerics: {{allow: reassociates}}\nschedule:\n  scan/matmul_2: {product}\n")
     for wrong, code in (
