@@ -19,7 +19,7 @@ def writable(path: Path, force: bool = False) -> None:
         if not os.access(path, os.W_OK):
             raise _refused(path, "permission denied")
         return
-    path = Path(os.path.realpath(path))
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path  # a link is written where it leads
     if not path.parent.is_dir():
         raise _refused(path, f"there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):

@@ -30,6 +30,7 @@ VERSION = "0.1.0"
 TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
 EMISSION = (
     "casting",
+    "clamping",
     "device_c",
     "emit",
     "exact_constants",
@@ -45,6 +46,7 @@ EMISSION = (
     "functions/whole_numbers",
     "gathers",
     "intrinsics",
+    "invariants",
     "lean_tvm",
     "lookups",
     "objects",

@@ -188,6 +188,7 @@ def test_two_builds_of_one_name_live_side_by_side(tmp_path: Path, monkeypatch: p
         folder = artifact.write(hand.manifest("m", m=hand.chain(1)), kernels, {}, tmp_path / "m_built")
         monkeypatch.chdir(folder)
         models.append(load("."))
+        monkeypatch.chdir(tmp_path)  # the current folder is not replaced
     assert [float(m.run(np.ones(3, F32))[0]) for m in models] == [2, 3, 4]
 
 
