@@ -54,8 +54,8 @@ class Argument:
             found = {k: self._of(v) for k, v in value.items()}
             return {k: outer for k, (outer, _) in found.items()}, {k: tree for k, (_, tree) in found.items()}
         if (parameter := _own(value)) is not None:
-            tree = self._bound({"": parameter})[""]
-            return (from_pair(self.inside[-1]) if parameter.complex else parameter), tree
+            of_it = self._bound({"": parameter})[""]
+            return (from_pair(self.inside[-1]) if parameter.complex else parameter), of_it
         if isinstance(value, Module | Program):
             if not (named := _trainable(value)):
                 raise refuse("A172", f"the derivative by {self.name}", "it has no trainable parameter")

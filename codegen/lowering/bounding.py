@@ -94,7 +94,8 @@ def needed_box(
     for a, e, t in zip(s.axes, padded, tile, strict=True):
         if a in marked and t is not None and not e.whole:
             bound = rounded(work, s, a, t.bound)
-            out.append(Interval(t.start, as_expr(bound), bound, sticking=True, reach=e.reach))
+            reach = e.reach and Raw(e.reach.first, binary("add", e.reach.first, as_expr(bound - 1)), bound)  # what sticks out reads, too
+            out.append(Interval(t.start, as_expr(bound), bound, sticking=True, reach=reach))
             sticking.add(a)
         else:
             out.append(e)
