@@ -30,7 +30,6 @@ VERSION = "0.1.0"
 TVM, TVM_FFI = "0.27.0.post1", "0.1.14.post0"
 EMISSION = (
     "casting",
-    "clamping",
     "device_c",
     "emit",
     "exact_constants",
@@ -45,6 +44,7 @@ EMISSION = (
     "functions/transcendental",
     "functions/whole_numbers",
     "gathers",
+    "index_operations",
     "intrinsics",
     "invariants",
     "lean_tvm",

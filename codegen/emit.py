@@ -13,14 +13,14 @@ from fluorite.algo.dtypes import NARROW, held, itemsize
 from fluorite.algo.errors import InternalError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary
 from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
-from fluorite.algo.linear import bounds, is_index
+from fluorite.algo.linear import bounds, is_index, linear
 from fluorite.algo.rewriting import landings, walk
 from fluorite.schedule.intrinsics import WARP
 
 from . import fragments, streaming, synchronising
 from .casting import cast, constant, rounded
-from .clamping import nearest
 from .functions.narrow_floats import FORMATS
+from .index_operations import nearest, remainder
 from .intrinsics import INTRINSICS
 from .invariants import Scopes
 from .statements import (
@@ -282,7 +282,8 @@ class _Emitter:
                 condition, x, y = self.value(c), self.operand(a, e), self.operand(b, e)
                 return tirx.if_then_else(condition, x, y) if op == "where" else _selected(e, condition, x, y)
             case Op(op="floordiv" | "mod" as op, args=(a, b)) if is_index(e):
-                return (_floordiv if op == "floordiv" else _floormod)(self.index(a), self.index(b), self.is_nonnegative(a))
+                sure = self.is_nonnegative(a) and (op == "floordiv" or rises(a))
+                return (_floordiv if op == "floordiv" else _floormod)(self.index(a), self.index(b), sure)
             case Op(op="add" | "sub" | "mul" | "neg" as op) if is_index(e):
                 return _EXACT[op](*map(self.index, e.args))
             case Op():
@@ -412,16 +413,27 @@ def _floordiv(a: Any, b: Any, sure: bool = False) -> Any:
     quotient = tirx.truncdiv(a, b)
     if sure:
         return quotient
-    return tirx.Select(tirx.truncmod(a, b) < tirx.IntImm("int64", 0), quotient - tirx.IntImm("int64", 1), quotient)
+    zero = tirx.IntImm("int64", 0)
+    return tirx.Select(tirx.And(a < zero, tirx.NE(tirx.truncmod(a, b), zero)), quotient - tirx.IntImm("int64", 1), quotient)
 
 
 def _floormod(a: Any, b: Any, sure: bool = False) -> Any:
     if not _is_positive(b):
         return INTRINSICS["mod"]("int64", a, b)
-    remainder = tirx.truncmod(a, b)
-    if sure:
-        return remainder
-    return tirx.Select(remainder < tirx.IntImm("int64", 0), remainder + b, remainder)
+    return tirx.truncmod(a, b) if sure else remainder(a, b)
+
+
+def rises(e: Expr) -> bool:
+    """Whether e surely never falls as an axis goes on."""
+    match e:
+        case Axis() | Const() | Size():
+            return True
+        case Op(op="floordiv" | "mod", args=(a, Const(value=k))) if is_index(e) and k > 0:
+            return rises(a)
+        case Op(op="edge" | "min" | "max", args=args) if is_index(e):
+            return all(map(rises, args))
+    form = linear(e)
+    return all(atom is not e and nonnegative(c) and rises(atom) for atom, c in form.terms)
 
 
 def _is_positive(b: Any) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import clamping
+from . import index_operations
 from .real_functions import CALLS
 from .tvm_adapter import compile_functions, from_json, to_json, write_object
 
@@ -117,7 +117,7 @@ def _open(folder: Path) -> Iterator[Path]:
 
 
 def main(folder: Path) -> None:
-    assert CALLS and clamping  # their operations are registered
+    assert CALLS and index_operations  # their operations are registered
     target = json.loads((folder / "target").read_text(encoding="utf-8"))
     for task in _open(folder):
         if _take(task):

@@ -27,9 +27,10 @@ def _poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     poison()
 
 
-ONCE_WRONG = (216, 246, 1171, 1630, 1996)
+ONCE_WRONG = (216, 246, 1171, 1630, 1996, 571, 1143, 2871)
 """A refusal of what a plan leaves open that said no place; a read of what another nest of a loop holds; scatters that added their tails
-twice; stages inside one another."""
+twice; stages inside one another; remainders of a vector that falls; a loop that a refused directive would have made; rows of a sort that
+are written out."""
 SEEDS = (*range(4000, 4040), *ONCE_WRONG)
 MODELS = (*range(4, 12, 2), 32, 109)
 """Of the last two, the default scheduler met an owner without axes of its own in whose loops a plan computes something, and a call was

@@ -128,6 +128,8 @@ def check_placements(work: Context, placed: Placed) -> None:
         s, place, why = work.by_id[i], _place(work, at), ""
         if missing := no_such_loops(s, owner, nest, at):
             work.problems += missing
+        elif nest.loop(at.loop) is None:  # what was to make it has been refused
+            continue
         elif nest.position(at.loop) >= vector:
             why = f"{nest.loops[vector].name} is vectorised, and a stage is not computed in the lanes of another"
         elif at.after:

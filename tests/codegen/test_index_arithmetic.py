@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import fluorite as fl
 import numpy as np
 import pytest
 from fluorite.algo.expr import Axis, Expr, Op, as_expr, axis, binary
@@ -125,6 +126,19 @@ def test_nothing_is_divided_by_negative_constants() -> None:
             out = tvm.runtime.tensor(np.full(size, -1, np.int32))
             library[f"f{k}"](table, out, n)
             np.testing.assert_array_equal(out.numpy(), np.where(np.arange(size) < -n // k + size, -n // k + 39, -1), err_msg=f"-{n} // {k}")
+
+
+def test_remainders_of_vectors_that_fall() -> None:
+    """At the mirror of a boundary positions fall while the lanes go on: 18, 17, 16, of which TVM takes remainders as of 0, -1, -2."""
+
+    def f(x: fl.f32[fl.Tensor, 5, 19]) -> Any:
+        near = fl.reflect(fl.stage(lambda i, j: x[i, j] * 0.5, name="half"))
+        return fl.stage(lambda i, j: near[i - 1, j] - near[i + 1, j + 3], name="apart")
+
+    pack = "{pack: {tensor: half, sizes: {j: 3}, order: [j, i], into: packed}}"
+    plan = fl.ExecutionPlan.from_yaml(f"schedule:\n  apart: [{pack}, {{vectorize: {{axis: j, width: 4}}}}]\n")
+    x = np.arange(95, dtype=np.float32).reshape(5, 19)
+    np.testing.assert_array_equal(fl.compile(f, plan)(x), fl.trace(f).run(x))
 
 
 def test_binary_builds_what_python_computes() -> None:

@@ -172,6 +172,14 @@ def test_rows_of_a_sort_are_loops() -> None:
         agrees(g, f"schedule: {{{plan}}}", [(5, 1), (30, 1)])
 
 
+def test_rows_of_a_sort_are_written_out_with_one_memory() -> None:
+    def fn(x: Any) -> Any:
+        return fl.sort(x, axis=1)
+
+    g = fl.trace(fn, inputs={"x": fl.u8("b", "n")})
+    agrees(g, "schedule: {rank: [{tile: {b: 8}}, {tile: {b_inner: 4, b_outer: 2}}, {unroll: b_outer_inner}]}", [(1, 1), (19, 23)])
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_sort_needs_all_of_its_rows(axis: int) -> None:
     """Its keys, computed at a loop over rows, are those of whole rows."""
