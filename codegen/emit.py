@@ -13,14 +13,14 @@ from fluorite.algo.dtypes import NARROW, held, itemsize
 from fluorite.algo.errors import InternalError
 from fluorite.algo.expr import Axis, Const, Expr, Op, Read, Size, binary
 from fluorite.algo.extent import Extent, Extremum, Quotient, Symbol, nonnegative
-from fluorite.algo.linear import bounds, is_index, linear
+from fluorite.algo.linear import bounds, is_index
 from fluorite.algo.rewriting import landings, walk
 from fluorite.schedule.intrinsics import WARP
 
 from . import fragments, streaming, synchronising
 from .casting import cast, constant, rounded
 from .functions.narrow_floats import FORMATS
-from .index_operations import nearest, remainder
+from .index_operations import BOUNDARIES, clamp, floordiv, floormod, rises
 from .intrinsics import INTRINSICS
 from .invariants import Scopes
 from .statements import (
@@ -277,13 +277,14 @@ class _Emitter:
             case Op(op="cast"):
                 return cast(self.value(e.args[0]), _type(e.args[0]), e.dtype)
             case Op(op="edge" | "reflect" | "wrap" as op):
-                return self.boundary(op, self.index(e.args[0]), self.index(e.args[1]))
+                position, n = map(self.index, e.args)
+                return clamp(position, n) if op == "edge" and self.scopes is None else BOUNDARIES[op](position, n)
             case Op(op="where" | "select" as op, args=(c, a, b)):
                 condition, x, y = self.value(c), self.operand(a, e), self.operand(b, e)
                 return tirx.if_then_else(condition, x, y) if op == "where" else _selected(e, condition, x, y)
             case Op(op="floordiv" | "mod" as op, args=(a, b)) if is_index(e):
                 sure = self.is_nonnegative(a) and (op == "floordiv" or rises(a))
-                return (_floordiv if op == "floordiv" else _floormod)(self.index(a), self.index(b), sure)
+                return (floordiv if op == "floordiv" else floormod)(self.index(a), self.index(b), sure)
             case Op(op="add" | "sub" | "mul" | "neg" as op) if is_index(e):
                 return _EXACT[op](*map(self.index, e.args))
             case Op():
@@ -325,16 +326,6 @@ class _Emitter:
 
     def operand(self, a: Expr, e: Expr) -> Any:
         return cast(self.value(a), _type(a), _type(e))
-
-    def boundary(self, op: str, i: Any, n: Any) -> Any:
-        zero, one = tirx.IntImm("int64", 0), tirx.IntImm("int64", 1)
-        if op == "edge":
-            return tirx.max(tirx.min(i, n - one), zero) if self.scopes is None else nearest(i, n - one)
-        if op == "wrap":
-            return _floormod(i, n)
-        period = tirx.max((n - one) * 2, one)
-        inside = _floormod(i, period)
-        return tirx.min(inside, period - inside)
 
 
 _EXACT: dict[str, Callable[..., Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}
@@ -402,42 +393,6 @@ def _selected(e: Op, condition: Any, x: Any, y: Any) -> Any:
     if any(isinstance(n, Read) for side in e.args[1:] for n in walk(side)):
         condition = tirx.NE(tirx.Cast("int32", condition), tirx.IntImm("int32", 0))
     return tirx.Select(condition, x, y)
-
-
-def _floordiv(a: Any, b: Any, sure: bool = False) -> Any:
-    """Floor division of indices. By a positive constant in a form that TVM's simplifier leaves alone: its rules for nested floor divisions
-    and remainders of what may be negative, or falls, are wrong in places. By anything else as a function of our own, which may be given 0:
-    TVM moves common divisions in front of the tests that keep their divisor from being 0."""
-    if not _is_positive(b):
-        return INTRINSICS["floordiv"]("int64", a, b)
-    quotient = tirx.truncdiv(a, b)
-    if sure:
-        return quotient
-    zero = tirx.IntImm("int64", 0)
-    return tirx.Select(tirx.And(a < zero, tirx.NE(tirx.truncmod(a, b), zero)), quotient - tirx.IntImm("int64", 1), quotient)
-
-
-def _floormod(a: Any, b: Any, sure: bool = False) -> Any:
-    if not _is_positive(b):
-        return INTRINSICS["mod"]("int64", a, b)
-    return tirx.truncmod(a, b) if sure else remainder(a, b)
-
-
-def rises(e: Expr) -> bool:
-    """Whether e surely never falls as an axis goes on."""
-    match e:
-        case Axis() | Const() | Size():
-            return True
-        case Op(op="floordiv" | "mod", args=(a, Const(value=k))) if is_index(e) and k > 0:
-            return rises(a)
-        case Op(op="edge" | "min" | "max", args=args) if is_index(e):
-            return all(map(rises, args))
-    form = linear(e)
-    return all(atom is not e and nonnegative(c) and rises(atom) for atom, c in form.terms)
-
-
-def _is_positive(b: Any) -> bool:
-    return isinstance(b, tirx.IntImm) and int(b) > 0
 
 
 __all__ = ["argument_names", "emit"]

@@ -58,8 +58,8 @@ def elementwise(g: Graph, s: Stage, machine: Machine) -> Mapping[str, Directives
         else:
             ds += [Vectorize(flat, width=lanes)]
         return {s.path: tuple(ds)}
-    if (tall := _tall(s, known(s.extents[-2], TYPICAL))) > 1 and known(s.extents[-1], TYPICAL) >= machine.lanes(s.dtype):
-        *loops, line, lane = _by_lines(s, machine, tall)
+    if (tall := tall_of(s, known(s.extents[-2], TYPICAL))) > 1 and known(s.extents[-1], TYPICAL) >= machine.lanes(s.dtype):
+        *loops, line, lane = by_lines(s, machine, tall)
         return {s.path: (*loops, *by_rows([*names[:-2], f"{names[-2]}_group"], parallel), line, lane)}
     return {s.path: (*by_rows(names[:-1], parallel), *vector(s, names[-1], machine))}
 
@@ -285,7 +285,7 @@ def rows(g: Graph, root: Stage, members: list[Stage], depth: int, machine: Machi
         elif s.reduction is None and len(s.axes) > depth:
             mine = vector(s, s.axes[-1].name, machine)
         elif len(s.axes) > depth and is_window(s):
-            mine = _windowed(s, machine)
+            mine = windowed(s, machine)
         else:
             mine = ()
         out[s.path] = (*mine, *own) if s is root else (*mine, at)
@@ -303,68 +303,30 @@ def window(g: Graph, root: Stage, machine: Machine) -> Mapping[str, Directives]:
     if known(root.extents[-1], TYPICAL) < lanes:
         return elementwise(g, root, machine)
     rows_ = known(root.extents[-2], TYPICAL)
-    tall = _tall(root, rows_) if 2 * len(looked_up(root)) < len(root.reads) else 1
+    tall = tall_of(root, rows_) if 2 * len(looked_up(root)) < len(root.reads) else 1
     block = max(1, min(16, rows_ // (tall * 4 * machine.cores)))
     own: list[Directive] = [
-        *_blocks(y, block, tall),
+        *blocks(y, block, tall),
         Split(x, lanes, into=("xv", "lane")),
-        Reorder(*outer, "strip", "block", "xv", *_line(tall), "lane"),
+        Reorder(*outer, "strip", "block", "xv", *line_of(tall), "lane"),
     ]
     if pays_parallel(root):
         own += [Fuse(*outer, "strip", into="task"), Parallel("task")] if outer else [Parallel("strip")]
-    return {root.path: (*own, *map(Unroll, _line(tall)), Vectorize("lane"))}
+    return {root.path: (*own, *map(Unroll, line_of(tall)), Vectorize("lane"))}
 
 
-def _line(tall: int) -> list[str]:
+def line_of(tall: int) -> list[str]:
     return ["line"] if tall > 1 else []
 
 
-def _blocks(y: str, block: int, tall: int) -> Directives:
+def blocks(y: str, block: int, tall: int) -> Directives:
     """Rows in strips of `block` groups of `tall`: two splits, so that only the last group has to test for the end."""
     if tall == 1:
         return (Split(y, block, into=("strip", "block")),)
     return (Split(y, tall, into=("group", "line")), Split("group", block, into=("strip", "block")))
 
 
-# ---------------------------------------------------------------- strips: stencils whose producers are worth keeping
-def strips(g: Graph, root: Stage, members: list[Stage], machine: Machine) -> Mapping[str, Directives]:
-    """Strips of rows in parallel, cut across where a strip of the producers would not stay in half of the second-level cache.
-
-    Axes before the last two stand outside where the producers have them too, and inside where all of them read the same rows.
-    """
-    *lead, y, x = [a.name for a in root.axes]
-    lanes = machine.lanes(root.dtype)
-    rows_, width = known(root.extents[-2], TYPICAL), known(root.extents[-1], TYPICAL)
-    tall = _tall(root, rows_)
-    height = next((h for h in (32, 16, 8) if rows_ >= h * machine.cores * 2), 4)
-    room = machine.l2 // 2 // (4 * max(1, len(members)) * (height + 4))
-    columns = 0
-    if lanes * 8 <= room < width:
-        columns = -(-width // -(-width // room) // lanes) * lanes  # tiles of one size, a whole number of vectors
-    own: list[Directive] = [*_blocks(y, height // tall, tall)]
-    xs: list[str] = [x]
-    if width >= lanes:
-        xs = ["xv"]
-        own += [Split(x, columns, into=("tile", "xt"))] if columns else []
-        own += [Split("xt" if columns else x, lanes, into=("xv", "lane"))]
-    vectors = ["lane"] if xs != [x] else []
-    tile = ["tile"] if columns and vectors else []
-    outside, inside = (lead, []) if all(len(m.axes) == len(root.axes) for m in members) else ([], lead)
-    own += [Reorder(*outside, "strip", *tile, "block", *inside, *xs, *_line(tall), *vectors)]
-    task = "strip"
-    if pays_parallel(root, *members):
-        task = "task" if outside else "strip"
-        own += [Fuse(*outside, "strip", into="task")] if outside else []
-        own += [Parallel(task)]
-    own += [*map(Unroll, _line(tall)), *map(Vectorize, vectors)]
-    at = ComputeAt(stage="/" + root.path, axis="tile" if tile else task)
-    out: dict[str, Directives] = {root.path: tuple(own)}
-    for s in members:
-        out[s.path] = (at, *(_windowed(s, machine) if s.reduction is not None else _by_lines(s, machine, _tall(s, height))))
-    return out
-
-
-def _tall(s: Stage, rows_: int) -> int:
+def tall_of(s: Stage, rows_: int) -> int:
     """Rows that are written out: four that share what they read, or one of each kind where they are computed in different ways."""
     kinds = phases(s, s.axes[-2])
     if rows_ < 2 * max(kinds, 4):
@@ -372,7 +334,7 @@ def _tall(s: Stage, rows_: int) -> int:
     return 4 if shares_rows(s) and 4 % kinds == 0 else kinds
 
 
-def _by_lines(s: Stage, machine: Machine, tall: int) -> Directives:
+def by_lines(s: Stage, machine: Machine, tall: int) -> Directives:
     """One vector of a few rows at a time."""
     *_, y, x = [a.name for a in s.axes]
     lanes = machine.lanes(s.dtype)
@@ -383,16 +345,16 @@ def _by_lines(s: Stage, machine: Machine, tall: int) -> Directives:
     return (*loops, Unroll(line), Vectorize(lane))
 
 
-def shares_rows(s: Stage) -> bool:
-    """Whether neighbouring rows of s read the same rows of something."""
+def shares_rows(s: Stage, row: int = -2) -> bool:
+    """Whether neighbouring rows of s read the same rows of something; `row` is which axis counts them, from the last one."""
     rows_: dict[object, set[object]] = {}
     for r in s.reads:
-        if len(r.index) >= 2:
-            rows_.setdefault((r.source, *r.index[:-2], r.index[-1]), set()).add(r.index[-2])
+        if len(r.index) >= -row:
+            rows_.setdefault((r.source, *r.index[:row], *r.index[len(r.index) + row + 1 :]), set()).add(r.index[row])
     return any(len(v) > 1 for v in rows_.values())
 
 
-def _windowed(s: Stage, machine: Machine) -> Directives:
+def windowed(s: Stage, machine: Machine) -> Directives:
     assert s.reduction is not None
     lanes, last = machine.lanes(s.dtype), s.axes[-1].name
     if known(s.extents[-1], TYPICAL) < lanes or s.reduction.kind.startswith("arg"):

@@ -15,9 +15,9 @@ from ..typical import TYPICAL
 from . import interleaved
 from .analysis import axes_of_index, known, plain
 from .interleaved import outside_indices
-from .kernels import Directives, pays_parallel, vector
+from .kernels import Directives, blocks, line_of, pays_parallel, shares_rows, vector
+from .strips import columns_of, height_of
 
-_HEIGHTS = (32, 16, 8)
 _LINES = 4
 """Rows that are written out where they share what they read."""
 
@@ -62,15 +62,13 @@ def strips(g: Graph, root: Stage, members: list[Stage], machine: Machine) -> Map
     *lead, y, x = [a.name for a in root.axes[:-1]]
     lanes, parts = machine.lanes(root.dtype), known(root.extents[-1], 1)
     rows, width = known(root.extents[-3], TYPICAL), known(root.extents[-2], TYPICAL)
-    height = next((h for h in _HEIGHTS if rows >= h * machine.cores * 2), 4)
-    tall = _LINES if rows >= 2 * _LINES and keeps_parts(root) and _shares_rows(root) else 1
-    room = machine.l2 // 2 // (4 * parts * max(1, len(members)) * (height + 4))
-    columns = -(-width // -(-width // room) // lanes) * lanes if members and 8 * lanes <= room < width else 0
-    own: list[Directive] = [Split(y, tall, into=("group", "line")), Split("group", height // tall, into=("strip", "block"))]
-    own = own if tall > 1 else [Split(y, height, into=("strip", "block"))]
+    height = height_of(rows, machine)
+    tall = _LINES if rows >= 2 * _LINES and keeps_parts(root) and shares_rows(root, -3) else 1
+    columns = columns_of(width, 4 * parts * len(members) * (height + 4), lanes, machine) if members else 0
+    own: list[Directive] = [*blocks(y, height // tall, tall)]
     own += [Split(x, columns, into=("tile", "xt"))] if columns else []
     shaping, inner, marks = _pixels(root, "xt" if columns else x, "", machine)
-    tile, line = ["tile"] if columns else [], ["line"] if tall > 1 else []
+    tile, line = ["tile"] if columns else [], line_of(tall)
     own += [*shaping, Reorder(*lead, "strip", *tile, "block", *inner[:-1], *line, inner[-1])]
     task = "strip"
     if pays_parallel(root, *members):
@@ -96,15 +94,6 @@ def _pixels(s: Stage, x: str, prefix: str, machine: Machine) -> tuple[list[Direc
     few, pixel, row = f"{prefix}few", f"{prefix}pixel", f"{prefix}row"
     loops: list[Directive] = [Split(x, lanes, into=(few, pixel)), Fuse(pixel, part, into=row), Split(row, lanes, into=(vec, lane))]
     return loops, [few, vec, lane], (Unroll(vec), Vectorize(lane))
-
-
-def _shares_rows(s: Stage) -> bool:
-    """Whether neighbouring rows of pixels are made of the same rows."""
-    rows: dict[object, set[object]] = {}
-    for r in s.reads:
-        if len(r.index) >= 3:
-            rows.setdefault((r.source, *r.index[:-3], *r.index[-2:]), set()).add(r.index[-3])
-    return any(len(v) > 1 for v in rows.values())
 
 
 __all__ = ["keeps_parts", "near", "row_of", "strips"]

@@ -29,6 +29,7 @@ from . import (
     pixel_strips,
     products,
     recurrences,
+    strips,
     totals,
     transpositions,
     updates,
@@ -174,7 +175,7 @@ def schedule_kernel(chosen: Chosen, root: Stage) -> None:
     strip = strip_members(chosen, root)
     if strip:
         chosen.placed |= {s.id for s in strip}
-        chosen.directives |= kernels.strips(g, root, strip, chosen.machine)
+        chosen.directives |= strips.strips(g, root, strip, chosen.machine)
         return
     if root.reduction is not None:
         reduction_kernel(chosen, root)
