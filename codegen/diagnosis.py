@@ -37,7 +37,8 @@ def misread_problems(graph: Graph, error: Misread) -> list[Problem]:
         return found
     emptied = frozenset(n for n, entry in enumerate(rest.entries()) if error.unread & set(entry.selectors))
     nameless = frozenset({"P014"}) if "holes" in error.unread_sections else frozenset()
-    return _further(graph, found, Remainder(rest, emptied, TIES | nameless, error.unmade))
+    read = Remainder(rest, emptied, TIES | nameless, error.unmade)
+    return _further(graph, found, remainder(rest, (), graph, read))
 
 
 def all_problems(graph: Graph, plan: ExecutionPlan, found: Sequence[Problem]) -> list[Problem]:

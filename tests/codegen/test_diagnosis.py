@@ -112,6 +112,21 @@ def test_names_that_a_wrong_line_would_have_made(tmp_path: Path) -> None:
     assert [(p.line, p.code) for p in found] == [(3, "P006"), (5, "P203"), (6, "P203")]
 
 
+def test_loops_that_a_misspelt_line_would_have_made(tmp_path: Path) -> None:
+    """What is computed at them is no mistake of its own."""
+
+    def f(x: fl.f32[fl.Tensor, 24, 33]) -> fl.Tensor:
+        rows = fl.stage(lambda y, x_: x[y, x_] + 1, name="rows")
+        return fl.stage(lambda y, x_: rows[y, x_] * 2, name="out")
+
+    file = tmp_path / "plan.yaml"
+    file.write_text(
+        "version: 1\nschedule:\n  out:\n    - split: {axis: y, factor: 4}\n    - paralell: y_outer\n"
+        "  rows: [{compute_at: {stage: out, axis: y_outer}}]\n"
+    )
+    assert [(p.line, p.code) for p in check(f, str(file), quick=True).problems] == [(5, "P006")]
+
+
 def test_a_plan_made_in_python() -> None:
     """Without places it cannot be told which line a problem is about: then what is found first is told."""
     from fluorite.schedule import ExecutionPlan, Parallel
